@@ -42,6 +42,9 @@ std::string Fixed(double value, int decimals) {
 // No figure for what does nothing of the kind.
 std::string Rate(double per_second) { return per_second > 0 ? Fixed(per_second, 1) : ""; }
 std::string Percent(double share) { return absl::StrCat(Fixed(100 * share, 1), " %"); }
+std::string Estimate(const ProfileRow& row) {
+  return row.estimated_us > 0 ? Fixed(row.estimated_us, 2) : "";
+}
 double Thousandths(double value) { return std::round(value * 1e3) / 1e3; }
 
 ProfileRow Total(const ProfileReport& report) {
@@ -51,13 +54,15 @@ ProfileRow Total(const ProfileReport& report) {
     total.calls += row.calls;
     total.flops += row.flops;
     total.bytes += row.bytes;
+    total.estimated_us += row.estimated_us;
   }
   return total;
 }
 
 void AddRow(const ProfileRow& row, Table* table) {
-  table->Add({Fixed(row.us, 2), Percent(row.share), row.calls > 0 ? HumanCount(row.calls) : "",
-              Rate(row.GflopsPerSecond()), Rate(row.GigabytesPerSecond()), row.op,
+  table->Add({Fixed(row.us, 2), Estimate(row), Percent(row.share),
+              row.calls > 0 ? HumanCount(row.calls) : "", Rate(row.GflopsPerSecond()),
+              Rate(row.GigabytesPerSecond()), row.op,
               row.within.empty() ? row.name : absl::StrCat(row.within, " > ", row.name),
               row.route});
 }
@@ -65,6 +70,7 @@ void AddRow(const ProfileRow& row, Table* table) {
 Json RowJson(const ProfileRow& row, double run_us) {
   return {{"calls", Thousandths(row.calls)},
           {"time_us", Rounded(row.us)},
+          {"estimated_us", Rounded(row.estimated_us)},
           {"share", run_us > 0 ? std::round(row.share * 1e5) / 1e5 : 0},
           {"flops", std::round(row.flops)},
           {"bytes", std::round(row.bytes)},
@@ -98,6 +104,7 @@ ProfileReport Summarise(const StepProfile& profile) {
                    .calls = static_cast<double>(step.calls) / runs,
                    .us = Microseconds(step.self) / runs,
                    .total_us = Microseconds(step.total) / runs,
+                   .estimated_us = step.estimated_us / runs,
                    .flops = step.flops / runs,
                    .bytes = step.bytes / runs};
     row.share = report.run_us > 0 ? row.us / report.run_us : 0;
@@ -109,6 +116,7 @@ ProfileReport Summarise(const StepProfile& profile) {
     op->second.share += row.share;
     op->second.flops += row.flops;
     op->second.bytes += row.bytes;
+    op->second.estimated_us += row.estimated_us;
     report.steps.push_back(std::move(row));
   }
   for (auto& [name, row] : ops) report.ops.push_back(std::move(row));
@@ -119,7 +127,8 @@ ProfileReport Summarise(const StepProfile& profile) {
 
 void PrintProfile(const ProfileReport& report, std::ostream& out) {
   out << "steps of one run, the mean of " << report.runs << "\n";
-  Table table({"TIME us", "SHARE", "CALLS", "GFLOP/s", "GB/s", "OP", "NAME", "ROUTE"});
+  Table table(
+      {"TIME us", "ESTIMATE us", "SHARE", "CALLS", "GFLOP/s", "GB/s", "OP", "NAME", "ROUTE"});
   for (const ProfileRow& row : report.steps) AddRow(row, &table);
   AddRow({.name = "between steps",
           .us = report.between_us,
@@ -128,9 +137,9 @@ void PrintProfile(const ProfileReport& report, std::ostream& out) {
   AddRow(Total(report), &table);
   table.Print(out, 2);
   out << "ops\n";
-  Table ops({"TIME us", "SHARE", "CALLS", "GFLOP/s", "GB/s", "OP", "STEPS"});
+  Table ops({"TIME us", "ESTIMATE us", "SHARE", "CALLS", "GFLOP/s", "GB/s", "OP", "STEPS"});
   for (const ProfileRow& row : report.ops)
-    ops.Add({Fixed(row.us, 2), Percent(row.share), HumanCount(row.calls),
+    ops.Add({Fixed(row.us, 2), Estimate(row), Percent(row.share), HumanCount(row.calls),
              Rate(row.GflopsPerSecond()), Rate(row.GigabytesPerSecond()), row.op,
              std::to_string(row.steps)});
   ops.Print(out, 2);

@@ -20,9 +20,10 @@ struct ProfileRow {
   std::string route;  // as `inspect --plan` shows it
   int steps = 1;
   double calls = 0;
-  double us = 0;        // without nested steps
-  double total_us = 0;  // with them
-  double share = 0;     // us of the run's time, 0 to 1
+  double us = 0;            // without nested steps
+  double total_us = 0;      // with them
+  double share = 0;         // us of the run's time, 0 to 1
+  double estimated_us = 0;  // what us was expected to be
   double flops = 0, bytes = 0;
 
   double GflopsPerSecond() const { return us > 0 ? flops / us / 1e3 : 0; }

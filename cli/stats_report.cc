@@ -70,25 +70,38 @@ void PrintLabels(const ModelStats& model, std::ostream& out) {
     out << "label " << Escaped(label) << ": version " << version << "\n";
 }
 
+// Whether runs differ from the estimate by more than a factor of two, after some batches.
+bool EstimateIsOff(const SignatureStats& signature) {
+  constexpr uint64_t kEnoughBatches = 20;
+  constexpr double kMost = 2;
+  const double factor = signature.run_by_estimate();
+  return factor > 0 && signature.batches() >= kEnoughBatches &&
+         (factor > kMost || factor < 1 / kMost);
+}
+
 void PrintSignatures(const VersionStats& version, std::ostream& out) {
   const auto& signatures = version.signatures();
-  const bool reduced = std::any_of(signatures.begin(), signatures.end(),
-                                   [](const SignatureStats& one) { return one.has_deviation(); });
-  std::vector<std::string> head = {"SIGNATURE", "BATCHES", "ROWS", "BATCH SIZE", "ONE ROW"};
-  if (reduced) head.push_back("DEVIATION");
-  head.push_back("BATCHABLE");
-  Table table(head);
+  Table table(
+      {"SIGNATURE", "BATCHES", "ROWS", "BATCH SIZE", "ONE ROW", "RUN/ESTIMATE", "BATCHABLE"});
   for (const SignatureStats& one : signatures) {
     std::vector<std::string> line = {
-        one.name(), absl::StrCat(one.batches()), absl::StrCat(one.rows()),
+        one.name(),
+        absl::StrCat(one.batches()),
+        absl::StrCat(one.rows()),
         one.max_batch_rows() == 0 ? "-" : absl::StrCat(one.max_batch_rows()),
-        one.row_ms() == 0 ? "-" : absl::StrFormat("%.3g ms", one.row_ms())};
-    if (reduced)
-      line.push_back(one.has_deviation() ? absl::StrFormat("%.2g", one.deviation()) : "-");
+        one.row_ms() == 0 ? "-" : absl::StrFormat("%.3g ms", one.row_ms()),
+        one.run_by_estimate() == 0 ? "-" : absl::StrFormat("%.2g", one.run_by_estimate())};
     line.push_back(one.why_not_batchable().empty() ? "yes" : "no: " + one.why_not_batchable());
     table.Add(std::move(line));
   }
   if (version.signatures_size() > 0) table.Print(out, 2);
+  for (const SignatureStats& one : signatures) {
+    if (!EstimateIsOff(one)) continue;
+    out << absl::StrFormat(
+        "  warning: runs of %s take %.2g times what was estimated at load, which fixed the batch "
+        "size; see docs/batching.md\n",
+        Escaped(one.name()), one.run_by_estimate());
+  }
 }
 
 }  // namespace

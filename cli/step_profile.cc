@@ -1,6 +1,7 @@
 // Readings of the clock around each step, and the costs of its call.
 #include "cli/step_profile.h"
 
+#include "runtime/estimate.h"
 #include "runtime/line_windows.h"
 
 namespace floe::cli {
@@ -65,7 +66,7 @@ void StepProfile::AddCost(const ObservedStep& step, int index) {
   Cost& cost = costs_[index];
   if (of.dynamic || cost.plan != step.plan || cost.rows != step.rows) {
     Types in, out;
-    cost = {step.plan, step.rows, 0, 0};
+    cost = {step.plan, step.rows, 0, 0, StepMicros(step)};
     for (const int slot : of.inputs) {
       const TensorView& view = step.slots[slot];
       in.push_back({view.dtype, SymShape(view.shape)});
@@ -82,6 +83,7 @@ void StepProfile::AddCost(const ObservedStep& step, int index) {
   }
   steps_[index].flops += cost.flops;
   steps_[index].bytes += cost.bytes;
+  steps_[index].estimated_us += cost.estimated_us;
 }
 
 }  // namespace floe::cli

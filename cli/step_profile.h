@@ -23,6 +23,7 @@ struct TimedStep {
   MeasureClock::duration total{};  // with them
   double flops = 0;  // as inspect estimates them, at the shapes that came; none of control flow
   double bytes = 0;  // of inputs, weights and outputs; none of control flow
+  double estimated_us = 0;  // StepMicros; none of control flow
 };
 
 // One call of a step, for a trace. Times since the first run that was kept.
@@ -62,7 +63,7 @@ class StepProfile : public RunObserver {
   struct Cost {
     std::shared_ptr<const Plan> plan;
     int64_t rows = -1;
-    double flops = 0, bytes = 0;
+    double flops = 0, bytes = 0, estimated_us = 0;
   };
 
   int Find(const ObservedStep& step);

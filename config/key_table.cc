@@ -137,7 +137,7 @@ ServerKeyList LifecycleKeys() {
 ModelKeyList BatchingKeys() {
   return {
       {FLOE_KEY(batching.max_batch_size), Whole{kRows, true},
-       "Rows of one batch; auto: chosen from costs measured at load"},
+       "Rows of one batch; auto: chosen from costs estimated at load"},
       {FLOE_KEY(batching.batch_timeout_micros), Whole{{0, 60'000'000}},
        "How long an idle worker waits for a fuller batch; 0: not at all"},
       {FLOE_KEY(batching.max_enqueued_batches), Whole{{0, 1'000'000}},

@@ -90,6 +90,7 @@ struct Program {
   std::vector<std::shared_ptr<const Kernel>>
       kernels;  // by node; null for inputs, constants, aliases, control flow
   std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
+  bool weights_stay_cached = true;                                                 // KernelOptions
 };
 
 // Floating-point operations of one node for inputs and outputs of these types, estimated: one for
@@ -116,6 +117,7 @@ class Plan {
   double Flops(int64_t rows) const;
   double StepFlops(const Step& step, int64_t rows) const;  // 0 when only a request tells
   const Graph& graph() const { return program_->graph; }   // what Step::node counts in
+  bool weights_stay_cached() const { return program_->weights_stay_cached; }
   int input_slot(int i) const { return input_slots_[i]; }
   int output_slot(int i) const { return output_slots_[i]; }
   // Whether output i is a constant of the plan, which all runs share.

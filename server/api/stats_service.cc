@@ -35,13 +35,12 @@ void FillTimes(const TimeStats& times, floe::Times* out) {
 }
 
 void FillSignatures(const SchedulerStats& stats, floe::VersionStats* out) {
-  for (const MeasuredSignature& measured : stats.measured) {
+  for (const SignatureEstimate& estimate : stats.estimates) {
     floe::SignatureStats* const signature = out->add_signatures();
-    signature->set_name(measured.name);
-    signature->set_max_batch_rows(measured.max_rows);
-    signature->set_why_not_batchable(measured.why_not_batchable);
-    signature->set_row_ms(measured.row_micros / 1000);
-    if (measured.deviation) signature->set_deviation(*measured.deviation);
+    signature->set_name(estimate.name);
+    signature->set_max_batch_rows(estimate.max_rows);
+    signature->set_why_not_batchable(estimate.why_not_batchable);
+    signature->set_row_ms(estimate.row_micros / 1000);
   }
   for (const ProfileStats& profile : stats.profiles) {
     floe::SignatureStats* const signature = out->add_signatures();
@@ -50,6 +49,7 @@ void FillSignatures(const SchedulerStats& stats, floe::VersionStats* out) {
     signature->set_why_not_batchable(profile.why_not_batchable);
     signature->set_batches(profile.batches.batches);
     signature->set_rows(profile.batches.rows);
+    signature->set_run_by_estimate(profile.slower);
   }
 }
 

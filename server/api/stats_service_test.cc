@@ -32,7 +32,7 @@ class StatsService : public testing::Test {
     work.batches.batches = 10;
     work.batches.rows = 45;
     work.run = {10, std::chrono::milliseconds(2), std::chrono::milliseconds(9)};
-    work.measured = {{"serving_default", 32, 250, "node 'n' mixes rows"}};
+    work.estimates = {{"serving_default", 32, 250, "node 'n' mixes rows"}};
     work.progress.runs = {
         {.started = Clock::Steady().Now(), .stuck = false, .what = "what goes on"},
         {.started = Clock::Steady().Now() - std::chrono::seconds(30),

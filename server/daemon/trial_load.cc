@@ -71,7 +71,7 @@ absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* bo
   LoadOptions options = LoadOptionsOf(request.config);
   options.prepare.cpu_shares = {request.heaviest, request.shares_sum};
   options.prepare.run_bytes = request.run_bytes;
-  options.prepare.measure = false;
+  options.prepare.trial = true;
   if (!request.config.cpu.blas_library.empty())
     kernels::SetBlasLibrary(request.config.cpu.blas_library);
   // What is left of the limit, and of the machine where there is none.

@@ -1,4 +1,4 @@
-// CostCurve: how long a run takes by its rows, as measured at load.
+// CostCurve: how long a run takes by its rows, as estimated at load.
 #pragma once
 
 #include <cstdint>

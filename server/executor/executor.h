@@ -25,7 +25,7 @@ class Executor {
   virtual int slots() const = 0;
   // Settles what the request runs on, or says why it cannot run (INVALID_ARGUMENT).
   virtual absl::Status Bind(Request* request) = 0;
-  // What a run of so many rows with the request's key takes, by what was measured at load; zero:
+  // What a run of so many rows with the request's key takes, by the estimate at load; zero:
   // not known.
   virtual Duration Expect(const Request& request, int64_t rows) const {
     (void)request, (void)rows;

@@ -131,7 +131,7 @@ void FeedRows(absl::Span<Request* const> batch, int input, int64_t rows, int64_t
 }
 
 // How many rows a run with this key may have, and whether one of the request, which computes
-// `run_rows`, is quick. `cost` is null where nothing was measured.
+// `run_rows`, is quick. `cost` is null where nothing is known.
 void BindCost(const RunCost* cost, const PlanExecutor::Options& options, int64_t run_rows,
               Binding* binding) {
   binding->max_rows =

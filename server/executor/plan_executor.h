@@ -16,7 +16,7 @@
 
 namespace floe::server {
 
-// What runs of one variant of a signature take, measured at warm-up.
+// What runs of one variant of a signature take, as estimated at load.
 struct RunCost {
   const CompiledSignature* variant = nullptr;
   CostCurve curve;

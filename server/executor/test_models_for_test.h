@@ -56,16 +56,6 @@ node { name: "column" op: "ExpandDims" input: "x" input: "one" attr { key: "T" v
 node { name: "y" op: "Mul" input: "row" input: "column" attr { key: "T" value { type: DT_FLOAT } } }
 )";
 
-// y = x W, x float32 [?, 2]. Each number of W is 1 + 2^-9, which bfloat16 rounds to 1.
-inline constexpr char kNearlySumGraph[] = R"(
-node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
-node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "value" value { tensor { dtype: DT_FLOAT
-    tensor_shape { dim { size: 2 } dim { size: 2 } } float_val: 1.001953125 } } } }
-node { name: "y" op: "MatMul" input: "x" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
-)";
-
 inline ModelHandle CompileText(const std::string& text, const CompileOptions& options = {},
                                const std::string& path = "") {
   auto imported = ImportBytes(text, {});

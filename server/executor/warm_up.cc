@@ -1,7 +1,5 @@
-// Runs every signature with zeros at a few batch sizes, and chooses the best one by what they took.
+// Runs every signature with zeros, estimates its runs, and chooses the best batch size by that.
 #include "server/executor/warm_up.h"
-
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,37 +9,20 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "runtime/estimate.h"
 #include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
 
-Duration ThreadTime() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
-
-bool HasLoops(const Plan& plan) {
-  return std::any_of(plan.steps().begin(), plan.steps().end(),
-                     [](const Step& step) { return step.programs != nullptr; });
-}
-
 // Whether runs of the same shapes take the same time, whatever the values are: no strings of any
 // length, no loops, no shapes that depend on data.
 bool ShapesTellWork(const Plan& plan) {
   const auto& inputs = plan.input_types();
-  return !plan.has_dynamic_steps() && !HasLoops(plan) &&
+  return WorkIsKnown(plan) &&
          std::none_of(inputs.begin(), inputs.end(),
                       [](const TensorType& type) { return type.dtype == DType::kString; });
 }
-
-struct Took {
-  Duration wall;
-  // Of the calling thread's CPU where it runs alone: what else the machine does would make some
-  // sizes look worse than others.
-  Duration cost;
-};
 
 absl::Status StillWanted(const WarmUpLimits& limits) {
   if (limits.cancel == nullptr || !limits.cancel->cancelled()) return absl::OkStatus();
@@ -54,8 +35,10 @@ absl::Status SayHowLong(const absl::Status& status, const WarmUpLimits& limits) 
       "a run took longer than ", std::chrono::duration<double>(limits.longest).count(), " s"));
 }
 
-absl::StatusOr<Took> RunZeros(const CompiledSignature& variant, std::shared_ptr<const Plan> plan,
-                              int64_t rows, const WarmUpLimits& limits, ExecContext& context) {
+// How long the run took.
+absl::StatusOr<Duration> RunZeros(const CompiledSignature& variant,
+                                  std::shared_ptr<const Plan> plan, int64_t rows,
+                                  const WarmUpLimits& limits, ExecContext& context) {
   FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
   std::vector<Tensor> texts;
   for (size_t i = 0; i < variant.signature().inputs.size(); ++i) {
@@ -69,13 +52,9 @@ absl::StatusOr<Took> RunZeros(const CompiledSignature& variant, std::shared_ptr<
     }
   }
   const TimePoint start = Clock::Steady().Now();
-  const Duration cpu = ThreadTime();
   FLOE_RETURN_IF_ERROR(SayHowLong(RunWithin(LimitsNow(limits), &context), limits));
-  const Duration cost = ThreadTime() - cpu, wall = Clock::Steady().Now() - start;
-  return Took{wall, context.pool().threads() > 1 ? wall : std::min(wall, cost)};
+  return Clock::Steady().Now() - start;
 }
-
-double Micros(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
 // Failures do not matter here: what the first run could do, the others can. A long run gains little
 // from an earlier one, unless that found out how much memory it needs.
@@ -99,7 +78,7 @@ void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const P
   }
 }
 
-// The plan of what was measured. Null only when memory or time ran out since.
+// The plan of what ran. Null only when memory or time ran out since.
 std::shared_ptr<const Plan> PlanOfOneRow(const CompiledSignature& variant) {
   bool known = true;
   auto plan = variant.Bind(*GuessShapes(variant, 1, &known));
@@ -113,20 +92,12 @@ const RunCost* FindShared(const std::vector<RunCost>& costs, const CompiledSigna
   return nullptr;
 }
 
-// Until when there is measuring.
-struct MeasuringTime {
-  explicit MeasuringTime(const WarmUpOptions& options)
-      : usual(Clock::Steady().Now() + std::min(options.usual, options.timeout)),
-        end(Clock::Steady().Now() + options.timeout) {}
-  TimePoint usual, end;
-};
-
 // Warms one variant.
 class VariantWarmer {
  public:
   VariantWarmer(const CompiledSignature& variant, const std::string& name, PlanExecutor* executor,
-                const WarmUpOptions& options, const MeasuringTime& time)
-      : variant_(variant), name_(name), executor_(executor), options_(options), time_(time) {}
+                const WarmUpOptions& options)
+      : variant_(variant), name_(name), executor_(executor), options_(options) {}
 
   absl::Status Warm(WarmUpReport* report) {
     if (const RunCost* const same = FindShared(report->costs, variant_)) {
@@ -147,10 +118,10 @@ class VariantWarmer {
     cost.variant = &variant_;
     cost.exact = known && ShapesTellWork(**plan);
     // Zeros may be values the model refuses; requests will bring others.
-    if (absl::Status s = Measure(*plan, &cost.curve, report); !s.ok())
+    if (absl::Status s = RunFirst(*plan, &cost.curve, report); !s.ok())
       return Skip(report, std::string(s.message()));
     cost.why_not_batchable = (*plan)->why_not_batchable();
-    if (options_.measure) {
+    if (!options_.trial) {
       Choose(**plan, known, &cost);
       WarmFrom(0, cost, *plan, options_, executor_);
     }
@@ -164,65 +135,59 @@ class VariantWarmer {
     return absl::OkStatus();
   }
 
+  // Where values may change the work, or its shapes are a guess, the estimate is not worth a batch
+  // of more than so many rows.
   void Choose(const Plan& plan, bool known, RunCost* cost) const {
-    if (options_.choose_rows)
-      cost->max_rows = known ? cost->curve.BestRows(tuning::kBatchOverheadMicros, most_rows_)
-                             : std::min({tuning::kRowsOfGuesses, options_.max_rows,
-                                         RowsWithin(plan, options_.max_arena_bytes)});
+    const int64_t most = LargestBatch(plan);
+    if (options_.choose_rows) {
+      cost->max_rows = known ? cost->curve.BestRows(tuning::kBatchOverheadMicros, most)
+                             : RowsWithin(plan, options_.max_arena_bytes);
+      if (!known || !WorkIsKnown(plan))
+        cost->max_rows = std::min({cost->max_rows, tuning::kRowsOfGuesses, options_.max_rows});
+    }
     cost->batch_gain = cost->curve.BatchGain(tuning::kBatchOverheadMicros);
   }
 
-  // On a context of its own: slots need no memory for sizes that are tried and not chosen.
-  absl::Status Measure(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
-                       WarmUpReport* report) {
+  // On a context of its own, so that slots keep nothing of it.
+  absl::Status RunFirst(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
+                         WarmUpReport* report) {
     // Its threads are as nice as the load, where those of slots will serve.
     ThreadTraits traits = ScopedThreadTraits::Current();
     traits.nice = std::max(traits.nice, NicenessBeyondProcess());
     const ScopedThreadTraits scope(&traits);
     ExecContext context(executor_->context(0).pool().threads());
     context.budget().SetLimits(executor_->context(0).budget().limits());
-    return options_.measure ? MeasureCurve(plan, context, curve, report)
-                            : Try(plan, context, curve, report);
-  }
-
-  absl::Status Try(const std::shared_ptr<const Plan>& plan, ExecContext& context, CostCurve* curve,
-                   WarmUpReport* report) {
-    FLOE_ASSIGN_OR_RETURN(const Took took, RunZeros(variant_, plan, 1, options_.limits, context));
-    report->slowest = std::max(report->slowest, took.wall);
-    curve->Add(1, Micros(took.cost));
-    const int64_t rows = std::min(tuning::kTrialRows, options_.max_rows);
-    if (plan->has_rows() && rows > 1 && curve->Micros(rows) <= tuning::kTrialMicros)
-      (void)RunZeros(variant_, plan, rows, options_.limits, context);
+    const bool known = WorkIsKnown(*plan);
+    if (known) Estimate(*plan, curve);
+    FLOE_RETURN_IF_ERROR(FirstRun(plan, 1, context, known ? nullptr : curve, report));
+    const int64_t rows = std::min(tuning::kFewRowsOfFirstRun, options_.max_rows);
+    if ((options_.trial || !known) && plan->has_rows() && rows > 1 &&
+        curve->Micros(rows) <= tuning::kFirstRunsMicros)
+      (void)FirstRun(plan, rows, context, known ? nullptr : curve, report);
     return absl::OkStatus();
   }
 
-  // One row and a few, which tell what each row adds. Then what these promise to be the best batch,
-  // or else the largest, where that is quick or far more than a few.
-  absl::Status MeasureCurve(const std::shared_ptr<const Plan>& plan, ExecContext& context,
-                            CostCurve* curve, WarmUpReport* report) {
-    FLOE_ASSIGN_OR_RETURN(const double one, BestOfSeveral(plan, 1, context, report));
-    curve->Add(1, one);
-    most_rows_ = LargestBatch(*plan);
-    const bool promising = MayGainMuch(*plan, one);
-    const auto measure = [&](int64_t rows) {
-      if (!MayMeasure(rows, *curve, promising)) return false;
-      const auto best = BestOfSeveral(plan, rows, context, report);
-      if (best.ok()) {
-        curve->Add(rows, *best);
-      } else {
-        most_rows_ = curve->points().back().rows;
-      }
-      return best.ok();
-    };
-    int64_t few = std::min(tuning::kFewMeasuredRows, most_rows_);
-    while (few > 1 && !MayMeasure(few, *curve, promising)) few /= 2;
-    if (few < 2 || !measure(few)) return absl::OkStatus();
-    const int64_t last = options_.choose_rows
-                             ? curve->BestRows(tuning::kBatchOverheadMicros, most_rows_)
-                             : most_rows_;
-    const bool quick = curve->Micros(last) <= tuning::kMeasuredMicros;
-    if (last > few && (quick || last > tuning::kFewRows)) measure(last);
+  // Adds the estimate of what ran to `curve`, unless that is null.
+  absl::Status FirstRun(const std::shared_ptr<const Plan>& plan, int64_t rows, ExecContext& context,
+                        CostCurve* curve, WarmUpReport* report) {
+    RunEstimate estimate;
+    context.Observe(curve == nullptr ? nullptr : &estimate);
+    FLOE_ASSIGN_OR_RETURN(const Duration took,
+                          RunZeros(variant_, plan, rows, options_.limits, context));
+    report->slowest = std::max(report->slowest, took);
+    if (curve != nullptr) curve->Add(rows, OfThreads(estimate.micros()));
     return absl::OkStatus();
+  }
+
+  void Estimate(const Plan& plan, CostCurve* curve) const {
+    const int64_t most = LargestBatch(plan);
+    for (int64_t rows = 1; rows < most; rows *= tuning::kEstimateEvery)
+      curve->Add(rows, OfThreads(RunMicros(plan, rows)));
+    curve->Add(most, OfThreads(RunMicros(plan, most)));
+  }
+
+  double OfThreads(double core_micros) const {
+    return core_micros / executor_->context(0).pool().threads();
   }
 
   // In rows; where they are chosen, a power of two whose arena is allowed, or the most allowed.
@@ -238,54 +203,20 @@ class VariantWarmer {
     return rows;
   }
 
-  // Long runs are measured only where larger batches may gain much.
-  bool MayMeasure(int64_t rows, const CostCurve& curve, bool promising) const {
-    const double expected = curve.Micros(rows);
-    if (promising) return Micros(time_.end - Clock::Steady().Now()) >= 2 * expected;
-    return expected <= tuning::kShortRunMicros &&
-           Micros(time_.usual - Clock::Steady().Now()) >= 2 * expected;
-  }
-
-  // Whether two rows may take little more than the one row that took `us`.
-  bool MayGainMuch(const Plan& plan, double us) const {
-    const double reading =
-        static_cast<double>(variant_.weight_bytes()) / tuning::kWeightBytesPerMicro;
-    return HasLoops(plan) || us < tuning::kWeightBound * reading;
-  }
-
-  // Several short runs, or one long one: what disturbs a measurement makes it longer.
-  absl::StatusOr<double> BestOfSeveral(const std::shared_ptr<const Plan>& plan, int64_t rows,
-                                       ExecContext& context, WarmUpReport* report) {
-    double best = 0, total = 0;
-    for (int run = 0; run < tuning::kMostMeasuredRuns &&
-                      (run < tuning::kLeastMeasuredRuns || total < tuning::kMeasuredMicros);
-         ++run) {
-      FLOE_ASSIGN_OR_RETURN(const Took took,
-                            RunZeros(variant_, plan, rows, options_.limits, context));
-      report->slowest = std::max(report->slowest, took.wall);
-      total += Micros(took.wall);
-      best = run == 0 ? Micros(took.cost) : std::min(best, Micros(took.cost));
-      if (total > tuning::kLongMeasuredMicros) break;
-    }
-    return best;
-  }
-
   const CompiledSignature& variant_;
   const std::string& name_;
   PlanExecutor* executor_;
   const WarmUpOptions& options_;
-  const MeasuringTime& time_;
-  int64_t most_rows_ = 1;  // that a batch may have
 };
 
 // What computes defaults has no cost of its own in the report: it is part of other runs.
 void WarmDefaults(const Signature& signature, const std::string& name, PlanExecutor* executor,
-                  const WarmUpOptions& options, const MeasuringTime& time, WarmUpReport* report) {
+                  const WarmUpOptions& options, WarmUpReport* report) {
   for (const DefaultProgram& program : signature.default_programs()) {
     if (program.compiled == nullptr) continue;
     WarmUpReport of_program;
     const absl::Status warmed =
-        VariantWarmer(*program.compiled, name, executor, options, time).Warm(&of_program);
+        VariantWarmer(*program.compiled, name, executor, options).Warm(&of_program);
     if (!warmed.ok()) of_program.notes.push_back(std::string(warmed.message()));
     report->slowest = std::max(report->slowest, of_program.slowest);
     for (std::string& note : of_program.notes) report->notes.push_back(std::move(note));
@@ -318,19 +249,18 @@ std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, 
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
                                     const WarmUpOptions& options) {
   WarmUpReport report;
-  const MeasuringTime time(options);
   for (const auto& [name, signature] : model.signatures()) {
     FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
     FLOE_RETURN_IF_ERROR(
-        VariantWarmer(signature.default_variant(), name, executor, options, time).Warm(&report));
+        VariantWarmer(signature.default_variant(), name, executor, options).Warm(&report));
     // The others serve requests that feed an optional input; a failure there leaves the usual
     // variant usable.
     for (const Signature::Variant& variant : signature.variants().subspan(1)) {
       const absl::Status live =
-          VariantWarmer(*variant.compiled, name, executor, options, time).Warm(&report);
+          VariantWarmer(*variant.compiled, name, executor, options).Warm(&report);
       if (!live.ok()) report.notes.push_back(std::string(live.message()));
     }
-    WarmDefaults(signature, name, executor, options, time, &report);
+    WarmDefaults(signature, name, executor, options, &report);
   }
   FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
   return report;

@@ -1,5 +1,5 @@
 // Warm-up: runs a model before its first request, so that nothing is slow or allocated later, and
-// measures it.
+// estimates what its runs take.
 #pragma once
 
 #include <functional>
@@ -23,18 +23,13 @@ struct WarmUpLimits {
 RunLimits LimitsNow(const WarmUpLimits& limits);
 
 struct WarmUpOptions {
-  // Rows of the largest run; measured is also what lies below.
-  int64_t max_rows = 64;
-  // The best number of rows up to max_rows is chosen from what was measured, and slots get memory
-  // for so many. Runs whose non-batch dimensions had to be guessed are not worth such a choice: 64.
+  int64_t max_rows = 64;  // of a batch
+  // The best number of rows up to max_rows is chosen by the estimates, and slots get memory for so
+  // many. Where these are guesses it is at most 64.
   bool choose_rows = false;
   int64_t max_arena_bytes = int64_t{1} << 40;  // where rows are chosen: no run that needs more
-  // False: every variant runs with one row and with some, and nothing is chosen.
-  bool measure = true;
-  // No run beyond the first of each variant is measured that would take the measuring of all
-  // variants beyond `usual`, or where larger batches seem to gain much, beyond `timeout`.
-  Duration usual = tuning::kUsualMeasuring;
-  Duration timeout = std::chrono::seconds(1);
+  // Every variant runs with one row and with some, and nothing is chosen.
+  bool trial = false;
   WarmUpLimits limits;
 };
 
@@ -49,16 +44,17 @@ struct WarmUpReport {
   std::vector<std::string> notes;       // what was skipped and why, for the log
 };
 
-// Measures every variant of every signature with zeros: at 1 row, a few, and the most rows a run
-// may have. Runs what is quick on every slot, and gives the slots memory for the rest. A variant
-// that runs the program of an earlier one has its costs. Unknown non-batch dimensions are tried as
-// 1, and a variant that refuses this guess is skipped, and so is one that takes longer than
-// allowed. Fails when a variant whose shapes are all known cannot be bound; CANCELLED when the load
-// is given up.
+// Runs every variant of every signature with zeros, on every slot what is quick, and gives the
+// slots memory for the rest. Costs are estimates (runtime/estimate.h): the same file has the same
+// ones at every start. Where data decide about the work, they are those of zeros. A variant that
+// runs the program of an earlier one has its costs. Unknown non-batch dimensions are tried as 1,
+// and a variant that refuses this guess is skipped, and so is one that takes longer than allowed.
+// Fails when a variant whose shapes are all known cannot be bound; CANCELLED when the load is given
+// up.
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
                                     const WarmUpOptions& options);
 
-// The same work for slots added later; measures nothing and never fails.
+// The same for slots added later; never fails.
 void WarmUpSlots(const WarmUpReport& report, PlanExecutor* executor, int first_slot,
                  const WarmUpOptions& options);
 

@@ -111,34 +111,45 @@ TEST_F(WarmUpTest, WhatIsQuickRunsFirstOnTheThreadsThatServe) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST_F(WarmUpTest, ATrialRunsAndMeasuresNothing) {
+TEST_F(WarmUpTest, ATrialRunsAndChoosesNothing) {
   std::vector<int64_t> rows;
   on_run = [&](const KernelContext& ctx) {
     rows.push_back(ctx.in(0).shape.dim(0));
     return absl::OkStatus();
   };
-  const auto report = WarmUp(*model_, &executor_, {.measure = false});
+  const auto report = WarmUp(*model_, &executor_, {.trial = true});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(rows, ElementsAre(1, 8));
   EXPECT_EQ(report->costs.at(0).max_rows, 0);
   EXPECT_EQ(executor_.context(0).arena_bytes(), 0u);
 }
 
-TEST_F(WarmUpTest, OneRowIsMeasuredWhereThereIsNoTimeForMore) {
-  on_run = [&](const KernelContext&) { return absl::OkStatus(); };
-  WarmUpOptions options{.choose_rows = true, .usual = Duration::zero(), .timeout = hours(1)};
-  const auto hurried = WarmUp(*model_, &executor_, options);
-  ASSERT_TRUE(hurried.ok());
-  EXPECT_EQ(hurried->costs.at(0).curve.points().size(), 1u) << "no weights, no loops";
-  options.usual = hours(1);
-  const auto report = WarmUp(*model_, &executor_, options);
-  ASSERT_TRUE(report.ok());
-  EXPECT_GE(report->costs.at(0).curve.points().back().rows, 8);
+// However long runs take: the same file has the same batch size at every start.
+TEST_F(WarmUpTest, WhatRunsTakeChangesNoEstimate) {
+  const auto warmed_up = [&](Duration run) {
+    on_run = [run](const KernelContext&) {
+      for (const TimePoint end = Clock::Steady().Now() + run; Clock::Steady().Now() < end;) {
+      }
+      return absl::OkStatus();
+    };
+    PlanExecutor executor(1, 1, {.max_rows = 256});
+    auto report = WarmUp(*model_, &executor, {.max_rows = 256, .choose_rows = true});
+    EXPECT_TRUE(report.ok()) << report.status();
+    return *std::move(report);
+  };
+  const WarmUpReport quick = warmed_up(Duration::zero()), slow = warmed_up(milliseconds(30));
+  EXPECT_GE(slow.slowest, milliseconds(30));
+  const RunCost &a = quick.costs.at(0), &b = slow.costs.at(0);
+  EXPECT_EQ(a.max_rows, b.max_rows);
+  EXPECT_EQ(a.batch_gain, b.batch_gain);
+  ASSERT_EQ(a.curve.points().size(), b.curve.points().size());
+  for (size_t i = 0; i < a.curve.points().size(); ++i)
+    EXPECT_EQ(a.curve.points()[i].us, b.curve.points()[i].us);
 }
 
-// A load may be nicer than what serves: so are the helpers it measures with, but not those that
-// will serve.
-TEST_F(WarmUpTest, MeasuringIsAsNiceAsTheLoad) {
+// A load may be nicer than what serves: so are the helpers of its first runs, but not those
+// that will serve.
+TEST_F(WarmUpTest, FirstRunsAreAsNiceAsTheLoad) {
   std::vector<int> helpers;
   on_run = [&](const KernelContext& ctx) {
     const std::thread::id caller = std::this_thread::get_id();

@@ -61,21 +61,6 @@ int64_t FileBytes(const LoadSource& source) {
   return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
 }
 
-// The model with exact weights, which is needed for the load only. Null where its memory is not to
-// be had: then nobody knows what the others change.
-ModelHandle CompileExact(ModelConfig config, const LoadSource& source, const LoadOptions& options,
-                         const MemoryBudget& memory) {
-  config.precision = Precision::kFloat32;
-  ModelHandle exact;
-  const MemoryScope scope(memory);
-  CatchOutOfMemory([&]() -> absl::Status {
-    FLOE_ASSIGN_OR_RETURN(MemoryShare file, memory.Take(FileBytes(source)));
-    FLOE_ASSIGN_OR_RETURN(exact, Compile(config, source, options, memory, &file));
-    return absl::OkStatus();
-  }).IgnoreError();
-  return exact;
-}
-
 int64_t VariantArenaBytes(const CompiledSignature& variant, int64_t rows) {
   bool known = true;
   const auto shapes = GuessShapes(variant, 1, &known);
@@ -117,7 +102,7 @@ absl::StatusOr<MemoryShare> Admit(const Model& model, const ModelConfig& config,
     most = std::min(most, (memory.limit() - memory.in_use()) / 2 / bounds.most_slots);
   const int64_t one = ArenaBytes(model, 1);
   prepare->arena_bytes = one;
-  for (int64_t rows = 2; rows <= bounds.rows; rows *= 2) {  // as it is measured
+  for (int64_t rows = 2; rows <= bounds.rows; rows *= 2) {  // as they are chosen
     const int64_t bytes = ArenaBytes(model, rows);
     if (bytes > most) break;
     prepare->arena_bytes = bytes;
@@ -139,8 +124,6 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   const Model& model = *prepared.model;
   PrepareOptions prepare = options.prepare;
   FLOE_ASSIGN_OR_RETURN(MemoryShare planned, Admit(model, config, memory, &prepare));
-  if (config.precision != Precision::kFloat32 && prepare.measure)
-    prepare.exact = CompileExact(config, source, options, memory);
   Enter(options, "warm-up");
   const MemoryScope prepaid(memory, &planned);
   auto setup = PrepareScheduler(model, config, prepare);

@@ -92,30 +92,15 @@ inline constexpr Duration kTrimAfter = std::chrono::minutes(1);
 // For runs that were cancelled by Stop, until they are left alone.
 inline constexpr Duration kLastStep = std::chrono::seconds(1);
 
-// --- Measuring at load.
+// --- Warm-up, and what it chooses.
 
-// A run of each size takes place so often at least, and again until it took long enough in all or
-// ran most often. One long run is enough.
-inline constexpr int kLeastMeasuredRuns = 2;
-inline constexpr int kMostMeasuredRuns = 10;
-inline constexpr double kMeasuredMicros = 500;
-inline constexpr double kLongMeasuredMicros = 30'000;
+// The estimates of a run grow by this factor in rows.
+inline constexpr int64_t kEstimateEvery = 4;
 
-// A load measures for so long. It goes on, up to its timeout, only where larger batches may gain
-// much.
-inline constexpr Duration kUsualMeasuring = std::chrono::milliseconds(100);
-
-// After one row so many are measured, which tells what each row adds.
-inline constexpr int64_t kFewMeasuredRows = 8;
-
-// Two rows may take little more than one if a run has loops. So they may if it takes less than so
-// many times what reading its weights does at so many bytes a microsecond.
-inline constexpr double kWeightBound = 4;
-inline constexpr double kWeightBytesPerMicro = 10'000;
-
-// Of the second run of a trial load, which is not measured, if it is not expected to take longer.
-inline constexpr int64_t kTrialRows = 8;
-inline constexpr double kTrialMicros = 50'000;
+// Where data decide about the work, a run of so many rows shows what each adds, if it is not
+// expected to take longer. A trial load does it too.
+inline constexpr int64_t kFewRowsOfFirstRun = 8;
+inline constexpr double kFirstRunsMicros = 50'000;
 
 // Of a batch beyond its run: waking a worker, forming the batch, and finding caches full of what
 // other threads did. From 1 to 8 rows it was 60 us of CPU for a network of 60 us a row. For one
@@ -127,7 +112,8 @@ inline constexpr double kNearlyBest = 0.94;
 inline constexpr double kShortRunMicros = 20'000;
 inline constexpr int64_t kFewRows = 64;
 
-// The batch of models whose non-batch dimensions had to be guessed.
+// The most rows of a batch whose non-batch dimensions had to be guessed, or whose work depends on
+// data.
 inline constexpr int64_t kRowsOfGuesses = 64;
 
 // Threads run models that are as quick as this once before they serve.
@@ -136,7 +122,7 @@ inline constexpr double kFirstRunMicros = 2000;
 // Slots run a largest batch that is as quick as this once. For others they get the memory alone.
 inline constexpr double kFirstBatchMicros = 500;
 
-// Bounds of a batch whose size measuring chooses.
+// Bounds of a batch whose size the estimates choose.
 inline constexpr int64_t kMostRows = 1024;
 inline constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
 

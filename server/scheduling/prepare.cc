@@ -1,4 +1,4 @@
-// Warms a model up, and turns its configuration and what was measured into limits and slots.
+// Warms a model up, and turns its configuration and the estimates into limits and slots.
 #include "server/scheduling/prepare.h"
 
 #include <sys/stat.h>
@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/cpus.h"
 #include "base/file_beneath.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "config/model_server_config.h"
-#include "server/executor/deviation.h"
 #include "server/executor/plan_executor.h"
 #include "server/executor/warm_up.h"
 #include "server/request/tuning.h"
@@ -67,8 +67,7 @@ int InlineSlots() { return std::clamp(FindUsableCpus().count(), 1, 8); }
 WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanExecutor::Options& run,
                               const PrepareOptions& prepare) {
   WarmUpOptions options;
-  options.measure = prepare.measure;
-  options.timeout = prepare.timeout;
+  options.trial = prepare.trial;
   options.limits = {prepare.longest_run, prepare.cancel};
   options.max_rows = run.max_rows;
   options.choose_rows = ChoosesRows(config);
@@ -111,7 +110,7 @@ absl::StatusOr<bool> IsThereIn(const std::string& folder, const std::string& pat
 
 // The requests recorded with the model, on every slot.
 absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare,
-                            PlanExecutor* executor, DeviationMeter* meter, WarmUpReport* report) {
+                            PlanExecutor* executor, WarmUpReport* report) {
   if (prepare.replay == nullptr || model.info().path.empty()) return absl::OkStatus();
   const std::string name = "assets.extra/tf_serving_warmup_requests";
   const std::string file = absl::StrCat(DirectoryOf(model.info().path), "/", name);
@@ -119,7 +118,6 @@ absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare,
   if (there.ok() && !*there) return absl::OkStatus();
   const auto run = [&](std::unique_ptr<Request> request) {
     const WarmUpLimits limits{prepare.longest_recorded_run, prepare.cancel};
-    if (meter != nullptr) meter->Compare(*request);
     return WarmUpWith(std::move(request), prepare.replays, limits, executor, report);
   };
   absl::Status status = there.status();
@@ -162,26 +160,12 @@ std::string NameOf(const Model& model, const CompiledSignature& variant) {
   return signature == nullptr ? variant.signature().name : signature->NameOf(variant);
 }
 
-std::vector<MeasuredSignature> MeasuredBy(const Model& model, const WarmUpReport& report) {
-  std::vector<MeasuredSignature> measured;
+std::vector<SignatureEstimate> EstimatesOf(const Model& model, const WarmUpReport& report) {
+  std::vector<SignatureEstimate> estimates;
   for (const RunCost& cost : report.costs)
-    measured.push_back({NameOf(model, *cost.variant), cost.max_rows, cost.curve.Micros(1),
-                        cost.why_not_batchable});
-  return measured;
-}
-
-// By recorded requests, or where there were none, by made-up ones.
-void SetDeviations(const Model& model, DeviationMeter* meter,
-                   std::vector<MeasuredSignature>* measured) {
-  const ModelHandle handle(std::shared_ptr<void>(), &model);  // for the time of the call
-  if (meter->largest().empty()) meter->CompareMadeUp(handle);
-  for (MeasuredSignature& signature : *measured) {
-    // Of a signature's variants, the meter knows the signature alone.
-    const std::string of = signature.name.substr(0, signature.name.find(" with '"));
-    const auto found = meter->largest().find(of);
-
-    if (found != meter->largest().end()) signature.deviation = found->second;
-  }
+    estimates.push_back({NameOf(model, *cost.variant), cost.max_rows, cost.curve.Micros(1),
+                         cost.why_not_batchable});
+  return estimates;
 }
 
 // What the configuration says of queue and runs. Nothing, or 0, leaves the default.
@@ -216,8 +200,8 @@ std::string DescribeSizes(const Model& model, const WarmUpReport& report) {
   for (const RunCost& cost : report.costs)
     absl::StrAppend(&text, &cost == &report.costs[0] ? " " : ", ", cost.max_rows, " rows",
                     report.costs.size() == 1 ? "" : " of " + NameOf(model, *cost.variant), " (",
-                    cost.curve.Micros(1), " us for one, ", cost.curve.Micros(cost.max_rows),
-                    " us for all)");
+                    absl::StrFormat("%.3g", cost.curve.Micros(1)), " us for one, ",
+                    absl::StrFormat("%.3g", cost.curve.Micros(cost.max_rows)), " us for all, estimated)");
   return text;
 }
 
@@ -253,21 +237,17 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
     FLOE_RETURN_IF_ERROR(executor->PadNonBatchDims(model, config.batching.padding_values));
   const WarmUpOptions warm_up = WarmUpOptionsOf(config, options, prepare);
   FLOE_ASSIGN_OR_RETURN(WarmUpReport report, WarmUp(model, executor.get(), warm_up));
-  if (prepare.measure) {
+  if (!prepare.trial) {
     if (warm_up.choose_rows && !report.costs.empty())
       report.notes.push_back(DescribeSizes(model, report));
     if (AnyInline(report, options.inline_below_us)) PrepareInline(report, warm_up, executor.get());
   }
   const int64_t most_rows = MostRows(report, warm_up);
   SchedulerSetup setup;
-  if (prepare.measure) setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);
-  setup.options.measured = MeasuredBy(model, report);
+  if (!prepare.trial) setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);
+  setup.options.estimates = EstimatesOf(model, report);
   executor->SetCosts(std::exchange(report.costs, {}));
-  std::optional<DeviationMeter> meter;
-  if (prepare.exact != nullptr) meter.emplace(prepare.exact, warm_up.limits, options);
-  FLOE_RETURN_IF_ERROR(
-      ReplayRecorded(model, prepare, executor.get(), meter ? &*meter : nullptr, &report));
-  if (meter) SetDeviations(model, &*meter, &setup.options.measured);
+  FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, executor.get(), &report));
 
   SetLimits(config, options.max_rows, most_rows, &setup.options);
   setup.options.threads = workers;

@@ -1,4 +1,4 @@
-// From a compiled model and its configuration to what a Scheduler needs: slots, warm-up, measured
+// From a compiled model and its configuration to what a Scheduler needs: slots, warm-up, estimated
 // costs, limits.
 #pragma once
 
@@ -34,17 +34,13 @@ struct PrepareOptions {
   int64_t replays = 1;  // how often each recorded request runs
   // What the runs of a model may take at the same time, where it does not say; 0: no limit.
   int64_t run_bytes = 0;
-  // Where measuring chooses the rows of a batch: bytes of the largest arena that slots get for it.
+  // Where estimates choose the rows of a batch: bytes of the largest arena that slots get for it.
   int64_t arena_bytes = int64_t{1} << 40;
   // batching_params.pbtxt beside the model's file stands in place of the configured batching.
   bool own_batching_parameters = false;
   bool warm_up_optional = false;  // a failure of theirs is a note only
-  // The same file compiled with exact weights, which deviations are measured against; null: none.
-  ModelHandle exact;
-  // False, in a trial load: everything runs, but is not measured.
-  bool measure = true;
-  // How long measuring may take at most, a run of it, and a run of a recorded request.
-  Duration timeout = std::chrono::seconds(1);
+  bool trial = false;             // a trial load: everything runs, and nothing is chosen
+  // How long a run may take at most, and one of a recorded request.
   Duration longest_run = std::chrono::seconds(10);
   Duration longest_recorded_run = std::chrono::seconds(60);
   const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
@@ -52,7 +48,7 @@ struct PrepareOptions {
 
 // Between which sizes the arenas of a model's slots will be.
 struct SlotBounds {
-  bool chosen = false;  // measuring chooses the rows of a run, up to `rows`; otherwise `rows` it is
+  bool chosen = false;  // estimates choose the rows of a run, up to `rows`; otherwise `rows` it is
   int64_t rows = 1;
   int64_t arena_bytes = 0;  // where rows are chosen, those that need more are not, beyond one row
   int64_t workers = 1;
@@ -60,7 +56,7 @@ struct SlotBounds {
 };
 SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare);
 
-// Runs the model (warm-up, measuring), so never on a thread that serves. Fails when the model
+// Runs the model (warm-up), so never on a thread that serves. Fails when the model
 // cannot be run at all, or its cpu_set, padding values or batching_params.pbtxt are wrong. Fails
 // also when a request recorded in assets.extra/tf_serving_warmup_requests beside its file does.
 // CANCELLED when the load is given up.

@@ -115,11 +115,11 @@ TEST(Prepare, AllSlotsHaveEquallyManyThreads) {
   }
 }
 
-TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
+TEST(Prepare, WithNothingConfiguredTheEstimateChooses) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();
   config.batching.max_batch_size = 0;
-  const auto setup = PrepareScheduler(*model, config, {.timeout = std::chrono::hours(1)});
+  const auto setup = PrepareScheduler(*model, config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   const auto request = call.MakeRequest(model);
@@ -131,34 +131,6 @@ TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
   EXPECT_GT(setup->executor->Expect(*request, 1), Duration::zero());
   ASSERT_EQ(setup->notes.size(), 1u);
   EXPECT_THAT(setup->notes[0], HasSubstr("batches of at most"));
-}
-
-TEST(Prepare, MeasuresTheDeviationFromExactWeights) {
-  const std::filesystem::path dir =
-      testing::TempDir() + "floe_deviation_" + std::to_string(getpid());
-  CompileOptions options;
-  options.kernels.precision = Precision::kBf16;
-  const ModelHandle model = CompileText(kNearlySumGraph, options, dir / "graph.pb");
-  const auto deviation = [&](const PrepareOptions& prepare) {
-    const auto setup = PrepareScheduler(*model, Config(), prepare);
-    EXPECT_TRUE(setup.ok()) << setup.status();
-    return setup->options.measured[0].deviation;
-  };
-  EXPECT_FALSE(deviation({}).has_value());
-  PrepareOptions prepare;
-  prepare.exact = CompileText(kNearlySumGraph);
-  EXPECT_NEAR(deviation(prepare).value_or(0), 1 - 1 / 1.001953125, 1e-6);
-
-  // Recorded requests are better data than made-up ones.
-  std::filesystem::create_directories(dir / "assets.extra");
-  std::ofstream(dir / "assets.extra/tf_serving_warmup_requests") << "one";
-  FloatCall zeros({{Shape({1, 2}), {1, -1}}});
-  prepare.replay = [&](const std::string&, const Model& of, const RunRecorded& run,
-                       std::vector<std::string>*) {
-    return run(zeros.MakeRequest(ModelHandle(std::shared_ptr<void>(), &of)));
-  };
-  EXPECT_EQ(deviation(prepare).value_or(1), 0);
-  std::filesystem::remove_all(dir);
 }
 
 TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {

@@ -1,4 +1,4 @@
-// What runs take, as measured at load and corrected by the runs since.
+// What runs take, as estimated at load and corrected by the runs since.
 #include "server/scheduling/profile.h"
 
 #include <algorithm>
@@ -20,17 +20,18 @@ Duration Ticks(double ticks) { return Duration(static_cast<Duration::rep>(ticks)
 
 }  // namespace
 
-Duration CostProfile::Expect(Duration measured, int64_t rows) const {
-  if (measured > Duration::zero()) return Ticks(static_cast<double>(measured.count()) * slower_);
+Duration CostProfile::Expect(Duration estimated, int64_t rows) const {
+  if (estimated > Duration::zero()) return Ticks(static_cast<double>(estimated.count()) * slower_);
   return Ticks(row_ticks_ * static_cast<double>(std::max<int64_t>(rows, 1)));
 }
 
-void CostProfile::Learn(Duration measured, int64_t rows, Duration took) {
+void CostProfile::Learn(Duration estimated, int64_t rows, Duration took) {
   refused_since_ = TimePoint::max();
   const auto ticks = static_cast<double>(took.count());
   run_ticks_ = run_ticks_ == 0 ? ticks : Moved(run_ticks_, ticks);
-  if (measured > Duration::zero()) {
-    slower_ = std::max(0.1, Moved(slower_, ticks / static_cast<double>(measured.count())));
+  if (estimated > Duration::zero()) {
+    compared_ = true;
+    slower_ = std::max(0.1, Moved(slower_, ticks / static_cast<double>(estimated.count())));
   } else {
     const double of_row = ticks / static_cast<double>(std::max<int64_t>(rows, 1));
     row_ticks_ = row_ticks_ == 0 ? of_row : Moved(row_ticks_, of_row);
@@ -85,8 +86,8 @@ std::vector<ProfileStats> CostProfiles::Stats() const {
   std::vector<ProfileStats> stats;
   for (const CostProfile& profile : profiles_)
     if (profile.counts.batches > 0)
-      stats.push_back(
-          {profile.name_, profile.counts, profile.why_not_batchable_, profile.max_rows_});
+      stats.push_back({profile.name_, profile.counts, profile.why_not_batchable_, profile.max_rows_,
+                       profile.compared_ ? profile.slower_ : 0});
   if (others_.batches > 0) stats.push_back({"(others)", others_, "", 0});
   return stats;
 }

@@ -1,5 +1,5 @@
 // CostProfile: how batches of like requests were formed, and how long they take, compared with what
-// was measured at load. SlowestRun: how long the slowest took.
+// was estimated at load. SlowestRun: how long the slowest took.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ class CostProfile {
  public:
   BatchCounts counts;
 
-  // The expected time of a run of so many rows. `measured` is what the measurement at load says of
+  // The expected time of a run of so many rows. `estimated` is what the estimate at load says of
   // it; zero: there is none. Returns zero where nothing is known.
-  Duration Expect(Duration measured, int64_t rows) const;
+  Duration Expect(Duration estimated, int64_t rows) const;
   // What such a run took.
-  void Learn(Duration measured, int64_t rows, Duration took);
+  void Learn(Duration estimated, int64_t rows, Duration took);
   // Asked when a request would be refused for its expected time. True once for every
   // tuning::kProbeEvery in which none ran, so that an expectation that became too high is
   // corrected.
@@ -36,8 +36,9 @@ class CostProfile {
   const void* key_ = nullptr;
   std::shared_ptr<const void> keep_;  // keeps the plan alive, so that its address stays its own
   uint64_t seen_ = 0;                 // CostProfiles::now_ when it was last used
-  double slower_ = 1;                 // than measured at load, of late
-  double row_ticks_ = 0;              // of a row, of late, where nothing was measured
+  bool compared_ = false;             // runs with an estimate were learnt from
+  double slower_ = 1;                 // than estimated at load, of late
+  double row_ticks_ = 0;              // of a row, of late, where there is no estimate
   double run_ticks_ = 0;
   TimePoint refused_since_ = TimePoint::max();  // max(): not refused since the last run
 };

@@ -17,25 +17,25 @@ namespace {
 
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
-// Expected by what was measured at load.
-struct MeasuredRun {
+// Expected by what was estimated at load.
+struct EstimatedRun {
   Duration share = Duration::zero();  // of a full run, for the request's rows
   Duration run = Duration::zero();    // of a run of its own, or of a part
   int64_t rows = 0;                   // of that run
 };
 
-MeasuredRun Measure(const Request& request, const SchedulerState& state) {
+EstimatedRun EstimateRun(const Request& request, const SchedulerState& state) {
   const Binding& binding = request.binding;
   const int64_t full = state.options.limits.MaxRows(binding);
-  MeasuredRun measured;
-  measured.rows = binding.splittable ? std::min(binding.rows, full) : binding.rows;
-  measured.run = state.executor->Expect(request, measured.rows);
-  measured.share = measured.run;
-  if (binding.unbatchable && binding.rows <= full) return measured;
+  EstimatedRun estimated;
+  estimated.rows = binding.splittable ? std::min(binding.rows, full) : binding.rows;
+  estimated.run = state.executor->Expect(request, estimated.rows);
+  estimated.share = estimated.run;
+  if (binding.unbatchable && binding.rows <= full) return estimated;
   const double runs = static_cast<double>(binding.rows) / static_cast<double>(full);
-  measured.share =
+  estimated.share =
       std::chrono::duration_cast<Duration>(state.executor->Expect(request, full) * runs);
-  return measured;
+  return estimated;
 }
 
 bool Refuse(Request* request, Outcome outcome, absl::Status status) {
@@ -59,15 +59,15 @@ absl::Status QueueFullError(const SchedulerState& state)
 }
 
 // Whether it may by its expected cost, which the request remembers.
-bool IsAffordable(Request* request, const MeasuredRun& measured, TimePoint now,
+bool IsAffordable(Request* request, const EstimatedRun& estimated, TimePoint now,
                   SchedulerState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   CostProfile& profile = state.profiles.Of(*request, *state.executor);
-  request->work = profile.Expect(measured.share, request->binding.rows);
-  request->run = profile.Expect(measured.run, measured.rows);
+  request->work = profile.Expect(estimated.share, request->binding.rows);
+  request->run = profile.Expect(estimated.run, estimated.rows);
   const QueueLoad& load = state.queue.load();
   const bool empty = load.done();
   // Others have their turns between the parts of a large request, but large ones do not.
-  const bool splits = measured.rows < request->binding.rows;
+  const bool splits = estimated.rows < request->binding.rows;
   const Backlog backlog{splits ? load.Work() : load.WorkAhead(request->level()),
                         load.Work(),
                         state.slots.Remaining(now),
@@ -92,14 +92,14 @@ bool IsAffordable(Request* request, const MeasuredRun& measured, TimePoint now,
 }
 
 // Whether the request may wait; otherwise its outcome and status say why not.
-bool MayWait(Request* request, const MeasuredRun& measured, TimePoint now, SchedulerState& state)
+bool MayWait(Request* request, const EstimatedRun& estimated, TimePoint now, SchedulerState& state)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   const bool is_part = request->whole != nullptr;  // and the whole was admitted
   if (is_part ? state.given_up.load() : state.stopping)
     return Refuse(request, Outcome::kRefusedStopped, state.StoppingError());
   if (request->cancel != nullptr && request->cancel->cancelled())
     return Refuse(request, Outcome::kCancelled, CallerLeftError());
-  if (!is_part && !IsAffordable(request, measured, now, state)) return false;
+  if (!is_part && !IsAffordable(request, estimated, now, state)) return false;
   if (state.quarantine.Has(request->principal, now)) request->quarantine = request->principal;
   return true;
 }
@@ -170,7 +170,7 @@ void Scheduler::Submit(std::unique_ptr<Request> owned) {
 }
 
 void Scheduler::Enqueue(Request* request) {
-  const MeasuredRun measured = Measure(*request, state_);
+  const EstimatedRun estimated = EstimateRun(*request, state_);
   // Set before the request is queued: afterwards a worker may finish and free it at any moment. A
   // caller that leaves before finds nothing to remove; MayWait looks once more.
   if (request->cancel != nullptr)
@@ -180,7 +180,7 @@ void Scheduler::Enqueue(Request* request) {
     MutexLock lock(state_.mutex);
     const TimePoint now = state_.Now(), deadline = request->deadline;
     const auto push = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // the lock is held
-      if (!MayWait(request, measured, now, state_)) return absl::OkStatus();
+      if (!MayWait(request, estimated, now, state_)) return absl::OkStatus();
       queued = state_.queue.Push(request, now);
       if (!queued) Refuse(request, Outcome::kRefusedFull, QueueFullError(state_));
       return absl::OkStatus();
@@ -196,7 +196,7 @@ void Scheduler::Enqueue(Request* request) {
 
 // Admits a request of more rows than a run may have.
 void Scheduler::Split(Request* whole) {
-  const MeasuredRun measured = Measure(*whole, state_);
+  const EstimatedRun estimated = EstimateRun(*whole, state_);
   whole->outcome = Outcome::kFailed;  // unless another is set
   // A caller that leaves before finds nothing to remove; MayWait looks once more.
   if (whole->cancel != nullptr)
@@ -204,7 +204,7 @@ void Scheduler::Split(Request* whole) {
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
     FLOE_RETURN_IF_ERROR(CheckOutputBytes(*whole));
     MutexLock lock(state_.mutex);
-    if (!MayWait(whole, measured, state_.Now(), state_)) return whole->status;
+    if (!MayWait(whole, estimated, state_.Now(), state_)) return whole->status;
     if (!state_.queue.AddWhole(whole)) {
       Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
       return whole->status;

@@ -66,7 +66,7 @@ std::vector<SchedulerProgress::Run> Scheduler::NewlyStuck(TimePoint now) {
 SchedulerStats Scheduler::Stats() const {
   SchedulerStats stats;
   state_.completion.counts().CopyTo(&stats);
-  stats.measured = state_.options.measured;
+  stats.estimates = state_.options.estimates;
   MutexLock lock(state_.mutex);
   const TimePoint now = state_.Now();
   static_cast<RunCounts&>(stats) = state_.counts;

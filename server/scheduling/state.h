@@ -44,7 +44,7 @@ struct SchedulerOptions {
   // What each worker does before the constructor returns, on a slot of its own. The first run of a
   // thread is slow: its allocator's caches and its stack are not there yet. Null: nothing.
   std::function<void(int slot)> first_run;
-  std::vector<MeasuredSignature> measured;                        // for Scheduler::Stats
+  std::vector<SignatureEstimate> estimates;                       // for Scheduler::Stats
   absl::StatusCode full_status = absl::StatusCode::kUnavailable;  // of refusals by the queue
   std::shared_ptr<EndThreads> end_threads;                        // null: its own
   // The queue is full when its requests are expected to take its workers longer than this.
@@ -59,8 +59,8 @@ struct SlotUse {
   TimePoint idle_since = TimePoint::max();  // max(): trimmed since
   double batches = 1;                       // rows / max_rows, at least 1
   int64_t rows = 0;
-  const void* key = nullptr;             // Binding::key
-  Duration measured = Duration::zero();  // Executor::Expect
+  const void* key = nullptr;              // Binding::key
+  Duration estimated = Duration::zero();  // Executor::Expect
   Duration expected = Duration::zero();
   int worker = -1;  // whose thread it is on; -1: a caller's
   bool failed = false;

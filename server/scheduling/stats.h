@@ -56,16 +56,15 @@ struct ProfileStats {
   BatchCounts batches;
   std::string why_not_batchable;  // names the node; empty: batchable
   int64_t max_rows = 0;           // of one run; 0: not known
+  double slower = 0;              // what runs took of late, by the estimate; 0: not known
 };
 
-// What the warm-up measured of a signature.
-struct MeasuredSignature {
+// What is known of a signature from the load on.
+struct SignatureEstimate {
   std::string name;
   int64_t max_rows = 0;           // chosen for a batch; 0: the configuration's
   double row_micros = 0;          // a run of one row
   std::string why_not_batchable;  // empty: batchable
-  // What reduced precision changes (DeviationMeter); unset: not measured.
-  std::optional<double> deviation = {};
 };
 
 struct TimeStats {
@@ -87,7 +86,7 @@ struct SchedulerStats : RunCounts {
   std::string last_internal_error;               // "" when there was none
   BatchCounts batches;                           // of all profiles
   std::vector<ProfileStats> profiles;
-  std::vector<MeasuredSignature> measured;
+  std::vector<SignatureEstimate> estimates;
   size_t queued_bytes = 0;
   int64_t queued_rows = 0;
   Duration oldest_wait = Duration::zero();

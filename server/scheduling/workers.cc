@@ -53,8 +53,8 @@ int Workers::TakeSlot(absl::Span<Request* const> batch, BatchClose close, int wo
   use.batches = std::max(
       1.0, static_cast<double>(use.rows) / static_cast<double>(state_.options.limits.max_rows));
   use.key = first.binding.key;
-  use.measured = state_.executor->Expect(first, use.rows);
-  use.expected = profile.Expect(use.measured, use.rows);
+  use.estimated = state_.executor->Expect(first, use.rows);
+  use.expected = profile.Expect(use.estimated, use.rows);
   if (batch.size() > 1) use.abandoned.emplace();
   return slot;
 }
@@ -66,7 +66,7 @@ void Workers::ReleaseSlot(int slot) {
   if (!use.failed) {  // how long a run is kept until it is given up says nothing of good ones
     state_.slowest.Note(std::chrono::duration_cast<Duration>(took / use.batches), now);
     if (CostProfile* profile = state_.profiles.Find(use.key); profile != nullptr)
-      profile->Learn(use.measured, use.rows, took);
+      profile->Learn(use.estimated, use.rows, took);
   }
   state_.run_times.Add(took, now);
   state_.last_finished = now;
