@@ -61,7 +61,6 @@ const Entry kEntries[] = {
       "FloorDiv",
       "FloorMod",
       "LRN",
-      "Mod",
       "RandomStandardNormal",
       "RandomUniform",
       "Sinh",
