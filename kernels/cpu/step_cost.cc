@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cpu/conv_cost.h"
+#include "kernels/cpu/conv_numbers.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/op_cost.h"
@@ -39,12 +40,20 @@ constexpr double kElementMacs = 16, kRowMicros = 0.002;
 // Multiply-adds a microsecond of kernels without packed products.
 constexpr double kPlainMacs = 1'000;
 
-// How much longer an element takes than with AVX-512.
-double NarrowerVectors() {
-  const std::string isa = kernels::IsaName();
-  if (isa == "avx512") return 1;
-  if (isa == "avx2") return 1.6;
-  return isa == "scalar" ? 10 : 4;
+// Of the instruction set in use, which is looked up once.
+struct Core {
+  double macs_per_us;  // of large products
+  double narrower;     // how much longer an element takes than with AVX-512
+  int64_t lanes;       // that columns of a product fill
+};
+
+const Core& CoreOfIsa() {
+  static const Core core = [] {
+    const std::string isa = kernels::IsaName();
+    const double narrower = isa == "avx512" ? 1 : isa == "avx2" ? 1.6 : isa == "scalar" ? 10 : 4;
+    return Core{kUsual * kernels::RatesOfIsa().macs_per_us, narrower, kernels::PickGemm().lanes};
+  }();
+  return core;
 }
 
 double Elements(const TensorType& type, int64_t rows) {
@@ -116,12 +125,11 @@ class Estimate {
     if (!packed) return Flops() / 2 / (kPlainMacs * cost_.rate) + OfActivation();
     const double macs = (Flops() / 2 + kElementMacs * out_) * padded_;
     const double rows = out_ / std::max(1.0, LastDim(call_.outputs[0], call_.rows));
-    return macs / (kUsual * kernels::RatesOfIsa().macs_per_us * cost_.rate) + rows * kRowMicros +
-           OfActivation();
+    return macs / (core_.macs_per_us * cost_.rate) + rows * kRowMicros + OfActivation();
   }
 
   double OfActivation() const {
-    return out_ * padded_ * NarrowerVectors() *
+    return out_ * padded_ * core_.narrower *
            kernels::CostOfActivation(EpilogueOf(call_.node.attrs).activation) / 1000;
   }
 
@@ -135,7 +143,7 @@ class Estimate {
     if (cost.basis == CostBasis::kCubic && !call_.inputs.empty())
       count = Elements(call_.inputs[0], call_.rows) * LastDim(call_.inputs[0], call_.rows);
     const bool wide = !call_.outputs.empty() && DTypeSize(call_.outputs[0].dtype) > 4;
-    return count * cost.rate * (cost.vector ? NarrowerVectors() : 1) * (wide ? 2 : 1);
+    return count * cost.rate * (cost.vector ? core_.narrower : 1) * (wide ? 2 : 1);
   }
 
   double OfChain() const {
@@ -143,7 +151,7 @@ class Estimate {
     const auto steps = ops::FusedStepsOf(call_.node, static_cast<int>(call_.inputs.size()));
     if (!steps.ok()) return out_;
     for (const ops::FusedStep& step : *steps) rate += kernels::CostOfOp(step.node.op->name).rate;
-    return out_ * rate * NarrowerVectors();
+    return out_ * rate * core_.narrower;
   }
 
   double OfBytes() const {
@@ -168,6 +176,7 @@ class Estimate {
 
   const StepCall& call_;
   const OpCost cost_;
+  const Core& core_ = CoreOfIsa();
   double out_ = 0, out_bytes_ = 0;
   double moved_ = 1;   // part of the output
   double padded_ = 1;  // columns that are no whole vectors cost as much as whole ones

@@ -120,7 +120,7 @@ inline constexpr int64_t kRowsOfGuesses = 64;
 inline constexpr double kFirstRunMicros = 2000;
 
 // Slots run a largest batch that is as quick as this once. For others they get the memory alone.
-inline constexpr double kFirstBatchMicros = 500;
+inline constexpr double kFirstBatchMicros = 100;
 
 // Bounds of a batch whose size the estimates choose.
 inline constexpr int64_t kMostRows = 1024;

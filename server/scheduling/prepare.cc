@@ -62,7 +62,7 @@ bool ChoosesRows(const ModelConfig& config) {
 }
 
 // For threads of the transport, which run inline models.
-int InlineSlots() { return std::clamp(FindUsableCpus().count(), 1, 8); }
+int InlineSlots(const UsableCpus& cpus) { return std::clamp(cpus.count(), 1, 8); }
 
 WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanExecutor::Options& run,
                               const PrepareOptions& prepare) {
@@ -83,10 +83,10 @@ bool AnyInline(const WarmUpReport& report, double limit_us) {
 
 // Transport threads may each run an inline model themselves, so it gets slots beyond those of its
 // workers.
-void PrepareInline(const WarmUpReport& report, const WarmUpOptions& options,
+void PrepareInline(const UsableCpus& cpus, const WarmUpReport& report, const WarmUpOptions& options,
                    PlanExecutor* executor) {
   const int first = executor->slots();
-  executor->AddSlots(InlineSlots(), /*intra_op_threads=*/1);  // too short a run to split
+  executor->AddSlots(InlineSlots(cpus), /*intra_op_threads=*/1);  // too short a run to split
   WarmUpSlots(report, executor, first, options);
 }
 
@@ -201,20 +201,22 @@ std::string DescribeSizes(const Model& model, const WarmUpReport& report) {
     absl::StrAppend(&text, &cost == &report.costs[0] ? " " : ", ", cost.max_rows, " rows",
                     report.costs.size() == 1 ? "" : " of " + NameOf(model, *cost.variant), " (",
                     absl::StrFormat("%.3g", cost.curve.Micros(1)), " us for one, ",
-                    absl::StrFormat("%.3g", cost.curve.Micros(cost.max_rows)), " us for all, estimated)");
+                    absl::StrFormat("%.3g", cost.curve.Micros(cost.max_rows)),
+                    " us for all, estimated)");
   return text;
 }
 
 }  // namespace
 
 SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare) {
+  const UsableCpus cpus = FindUsableCpus();
   SlotBounds bounds;
-  bounds.workers = WorkersOf(config, prepare.cpu_shares, FindUsableCpus());
+  bounds.workers = WorkersOf(config, prepare.cpu_shares, cpus);
   const PlanExecutor::Options options = ExecutorOptions(config, bounds.workers, prepare.run_bytes);
   bounds.chosen = ChoosesRows(config);
   bounds.rows = options.max_rows;
   bounds.arena_bytes = options.max_arena_bytes;
-  bounds.most_slots = bounds.workers + (options.inline_below_us > 0 ? InlineSlots() : 0);
+  bounds.most_slots = bounds.workers + (options.inline_below_us > 0 ? InlineSlots(cpus) : 0);
   return bounds;
 }
 
@@ -224,12 +226,13 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   std::vector<std::string> notes;
   if (prepare.own_batching_parameters && !model.info().path.empty())
     FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(model.info().path), &config, &notes));
-  FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, FindUsableCpus().cpus));
+  const UsableCpus cpus = FindUsableCpus();
+  FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, cpus.cpus));
   const ThreadTraits traits{absl::StrCat("i:", config.name),
                             NiceOfShares(config.cpu_shares, prepare.cpu_shares.heaviest),
                             config.cpu_set};
   const ScopedThreadTraits scope(&traits);  // of the intra-op threads
-  const auto workers = static_cast<int>(WorkersOf(config, prepare.cpu_shares, FindUsableCpus()));
+  const auto workers = static_cast<int>(WorkersOf(config, prepare.cpu_shares, cpus));
   const PlanExecutor::Options options = ExecutorOptions(config, workers, prepare.run_bytes);
   auto executor =
       std::make_unique<PlanExecutor>(workers, static_cast<int>(config.intra_op_threads), options);
@@ -240,7 +243,8 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   if (!prepare.trial) {
     if (warm_up.choose_rows && !report.costs.empty())
       report.notes.push_back(DescribeSizes(model, report));
-    if (AnyInline(report, options.inline_below_us)) PrepareInline(report, warm_up, executor.get());
+    if (AnyInline(report, options.inline_below_us))
+      PrepareInline(cpus, report, warm_up, executor.get());
   }
   const int64_t most_rows = MostRows(report, warm_up);
   SchedulerSetup setup;
