@@ -89,7 +89,7 @@ def weights(p):
 def anywhere(p, x):
     """Layers for any rank."""
     last = p.shape(x)[-1]
-    return p.choice([
+    made = p.choice([
         f"L.Dense({p.rng.randint(1, 9)}{weights(p)})({x})", f"L.LayerNormalization({arguments(p, epsilon=[.1, .01], center=[False], scale=[False])[2:]})({x})",
         f"L.BatchNormalization({arguments(p, epsilon=[.1, .01], center=[False], scale=[False], momentum=[.5])[2:]})({x})", f"L.Dropout({p.choice([.1, .5])})({x})",
         f"L.Activation({p.choice(ACTIVATIONS)!r})({x})", f"L.PReLU()({x})", f"L.UnitNormalization()({x})", f"L.Rescaling({p.choice([2., .5])}{arguments(p, offset=[1., -.5])})({x})",
@@ -97,6 +97,9 @@ def anywhere(p, x):
         f"L.Softmax()({x})", f"L.GroupNormalization({p.choice([1, last])}{arguments(p, epsilon=[.1], center=[False])})({x})", f"L.GaussianNoise(.2)({x})", f"L.Flatten()({x})",
         f"L.Add()([{x}, {p.like(x)}])", f"L.Multiply()([{x}, {p.like(x)}])", f"L.Average()([{x}, {p.like(x)}])", f"L.Maximum()([{x}, {p.like(x)}])", f"L.Subtract()([{x}, {p.like(x)}])",
         f"L.Concatenate({arguments(p, axis=[-1, 1])[2:]})([{x}, {p.like(x)}])"])
+    # Keras casts what these answer to the input's type. TensorFlow's cast of a negative number to an unsigned one depends on its place.
+    undefined = p.dtype(x) == "uint8" and made.startswith(("L.LayerNormalization", "L.GroupNormalization"))
+    return f"L.Flatten()({x})" if undefined else made
 
 
 def vectors(p, x):
