@@ -4,6 +4,8 @@
 #include <map>
 #include <sstream>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "cli/command.h"
 #include "cli/floectl_for_test.h"
 #include "cli/npy.h"
@@ -248,6 +250,35 @@ TEST_F(RpcCommands, StatusOfAModelShowsItsLabels) {
   };
   EXPECT_THAT(Floectl({"status", "--model", "mnist"}).out,
               HasSubstr("label canary: version 4\nlabel stable: version 3\n"));
+}
+
+TEST_F(RpcCommands, StatusOfAModelWarnsWhereRunsAreNotAsEstimated) {
+  AnswerHealth({{"", 1}, {"model/mnist", 1}});
+  AnswerStatus(tfs::ModelVersionStatus::AVAILABLE);
+  GetStatsResponse stats;
+  ModelStats* const model = stats.add_models();
+  model->set_name("mnist");
+  VersionStats* const version = model->add_versions();
+  version->set_state(tfs::ModelVersionStatus::AVAILABLE);
+  SignatureStats* const signature = version->add_signatures();
+  signature->set_name("serving_default [?,784]");
+  server_.handlers["/floe.Admin/GetStats"] = [&](const std::string&, std::string* reply) {
+    *reply = stats.SerializeAsString();
+    return grpc::Status::OK;
+  };
+  const auto warns = [&](uint64_t batches, double factor) {
+    signature->set_batches(batches);
+    signature->set_run_by_estimate(factor);
+    const std::string text = Floectl({"status", "--model", "mnist"}).out;
+    EXPECT_THAT(text, HasSubstr(absl::StrFormat("%.2g", factor)));
+    return absl::StrContains(
+        text, absl::StrFormat("warning: runs of serving_default [?,784] take %.2g times", factor));
+  };
+  EXPECT_TRUE(warns(20, 2.5));
+  EXPECT_TRUE(warns(20, 0.4));
+  EXPECT_FALSE(warns(20, 1.9));
+  EXPECT_FALSE(warns(20, 0.6));
+  EXPECT_FALSE(warns(3, 2.5)) << "too few to tell";
 }
 
 TEST_F(RpcCommands, ServersWithoutHealthAreUnknownNotBroken) {
