@@ -1,4 +1,4 @@
-// `floectl bench`: measures the calls of a model file in this process.
+// `floectl bench`: measures the calls of a model file in this process, or those of a server.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,8 +7,10 @@
 
 #include "base/byte_size.h"
 #include "base/status.h"
+#include "cli/bench_server.h"
 #include "cli/command.h"
 #include "cli/measured_call.h"
+#include "cli/model_path.h"
 #include "cli/table.h"
 #include "nlohmann/json.hpp"
 
@@ -21,7 +23,10 @@ struct BenchOptions {
   MeasureOptions measure;
   std::vector<int64_t> batches;  // empty: the rows of the inputs, or 1
   bool json = false;
+  ServerBenchOptions server;  // but for what `measure` and the others have
 };
+
+constexpr double kServerSeconds = 10;
 
 struct Result {
   double load_ms = 0, first_us = 0;
@@ -159,13 +164,57 @@ absl::Status Run(BenchOptions options, Context& context) {
   return absl::OkStatus();
 }
 
+absl::Status RunServer(BenchOptions options, Context& context) {
+  ServerBenchOptions& server = options.server;
+  const MeasureOptions& measure = options.measure;
+  server.target = measure.target;
+  server.call.model = measure.file;
+  if (!measure.local.signature.empty()) server.call.signature = measure.local.signature;
+  if (!measure.inputs.empty()) server.inputs.push_back("@" + measure.inputs);
+  server.batches = options.batches;
+  server.unknown_dim = measure.unknown_dim;
+  server.seconds = measure.seconds;
+  server.json = options.json;
+  if (server.concurrency == 0)
+    server.concurrency = server.rate > 0 ? kOpenConcurrency : kClosedConcurrency;
+  return BenchServer(server, context);
+}
+
+// Options that MODEL gives no meaning to.
+void CheckMode(const std::vector<CLI::Option*>& others, bool server) {
+  for (const CLI::Option* option : others) {
+    if (option->count() == 0) continue;
+    throw CLI::ValidationError(
+        option->get_name(), server
+                                ? "is for a file that is measured in this process, not for a server"
+                                : "is for a server, which --target names; this is a file");
+  }
+}
+
+// Whether the command line means a server; throws where it contradicts itself.
+bool MeansServer(CLI::App& command, const std::vector<CLI::Option*>& of_files,
+                 const std::vector<CLI::Option*>& of_servers, BenchOptions* options) {
+  const bool server = command.count("--target") > 0 || NamesServedModel(options->measure.file);
+  CheckMode(server ? of_files : of_servers, server);
+  if (!server) return false;
+  if (command.count("--seconds") == 0) options->measure.seconds = kServerSeconds;
+  const ServerBenchOptions& s = options->server;
+  if (s.concurrency > 0 && s.concurrency < s.connections)
+    throw CLI::ValidationError("--connections", "there are more than --concurrency");
+  return true;
+}
+
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* const command =
-      app.add_subcommand("bench", "Measure a model file in this process, without a server");
+  CLI::App* const command = app.add_subcommand(
+      "bench", "Measure a model file in this process, or a server with --target");
   AddMeasureOptions(*command, options->measure);
+  command->get_option("MODEL")->description(
+      std::string(kModelHelp) + ". With --target, or if there is no such file, a served model");
+  command->get_option("--seconds")
+      ->description("Seconds to measure, after a warm-up of a tenth of that. Of a server: 10");
   command
       ->add_option("-b,--batch", options->batches,
                    "Rows per call, or a list: each is measured. Default: those of the inputs, or 1")
@@ -174,14 +223,29 @@ void AddBenchCommand(CLI::App& app, Context& context) {
       ->allow_extra_args(false)
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_flag("--json", options->json, "Print JSON: an array for a list of batches");
+  std::vector<CLI::Option*> of_files;
+  for (const char* const name : {"--threads", "--by-position", "--fetch", "--tags", "--gemm",
+                                 "--precision", "--disable-pass", "--route"})
+    of_files.push_back(command->get_option(name)->group("Of a file"));
+  const std::vector<CLI::Option*> of_servers = AddServerBenchOptions(*command, options->server);
+  for (CLI::Option* option : of_servers) {
+    if (!option->get_positional()) option->group("Of a server");
+  }
   command->footer(
-      "Each figure includes the cost of reading the clock once (timer_us in the JSON, about "
-      "0.03).\n"
-      "load_ms is for reading and compiling the file. first_us includes planning for the shapes.\n"
+      "Of a file, each figure includes the cost of reading the clock once (timer_us in the JSON, "
+      "about 0.03).\n"
+      "load_ms is for reading and compiling it. first_us includes planning for the shapes.\n"
       "peak RSS is of the process up to that row.\n"
-      "Example:\n  floectl bench frozen.pb --batch 1,8,32 --threads 1");
-  command->callback([options, &context] {
-    context.action = [options, &context] { return Run(*options, context); };
+      "A server is measured by Predict calls, whose latencies in a closed loop count from sending, "
+      "and with --rate from\nwhen the call was due. The exit status is 1 if a call fails.\n"
+      "Example:\n  floectl bench frozen.pb --batch 1,8,32 --threads 1\n"
+      "  floectl bench mnist_beginner --target 127.0.0.1:8500 --concurrency 32 --connections 2\n"
+      "  floectl bench mnist_beginner input=@digits.npy --target 127.0.0.1:8500 --rate 500");
+  command->callback([command, of_files, of_servers, options, &context] {
+    const bool server = MeansServer(*command, of_files, of_servers, options.get());
+    context.action = [server, options, &context] {
+      return server ? RunServer(*options, context) : Run(*options, context);
+    };
   });
 }
 

@@ -1,8 +1,11 @@
 // floectl's command line: all subcommands, the options that they share, and exit codes.
 #include "cli/command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
+#include <iostream>
 #include <new>
 
 #include "absl/strings/str_cat.h"
@@ -113,7 +116,8 @@ int Main(const std::vector<std::string>& args, std::ostream& to_out, std::ostrea
   app.footer(
       "Exit codes: 0 success, 1 the operation failed, 2 wrong usage.\n"
       "floectl COMMAND --help shows a command's options and an example.");
-  Context context{out, err, {}};
+  Context context{out, err};
+  if (&to_err == &std::cerr && isatty(STDERR_FILENO) != 0) context.terminal = &to_err;
   AddStatusCommand(app, context);
   AddLogLevelCommand(app, context);
   AddPredictCommand(app, context);

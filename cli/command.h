@@ -22,8 +22,10 @@ inline constexpr int kExitUsage = 2;   // the command line is wrong
 struct Context {
   std::ostream& out;
   std::ostream& err;
+  // Where progress is shown: standard error, if that is a terminal; otherwise null.
+  std::ostream* terminal = nullptr;
   // Set by the chosen subcommand while the line is parsed, run afterwards.
-  std::function<absl::Status()> action;
+  std::function<absl::Status()> action = {};
 };
 
 // Each adds one subcommand.

@@ -105,30 +105,6 @@ absl::StatusOr<std::vector<Tensor>> WithDefaults(const Signature& signature,
   return all;
 }
 
-absl::StatusOr<Tensor> TakeRows(const Tensor& tensor, int64_t rows) {
-  Shape shape = tensor.shape();
-  const int64_t have = shape.dim(0);
-  if (have == 0)
-    return absl::InvalidArgumentError("an input without rows cannot be repeated to a batch");
-  shape.set_dim(0, rows);
-  FLOE_RETURN_IF_ERROR(
-      CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(tensor.dtype()), 1)).status());
-  Tensor out = Tensor::Allocate(tensor.dtype(), shape);
-  const int64_t row_elements = tensor.elements() / have;
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t from = row % have * row_elements;
-    if (tensor.dtype() == DType::kString) {
-      std::copy_n(tensor.as<std::string>() + from, row_elements,
-                  static_cast<std::string*>(out.mutable_data()) + row * row_elements);
-    } else if (row_elements != 0) {
-      const size_t element = DTypeSize(tensor.dtype());
-      std::memcpy(static_cast<char*>(out.mutable_data()) + row * row_elements * element,
-                  tensor.as<char>() + from * element, row_elements * element);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 absl::StatusOr<LocalModel> LoadLocal(const std::string& path, const LocalOptions& options) {
@@ -235,6 +211,30 @@ absl::Status RunCall(const BoundCall& call, ExecContext& context) {
 
 std::string ArrayName(const std::string& tensor_name) {
   return absl::StrReplaceAll(WithoutOutput0(tensor_name), {{":", "__"}});
+}
+
+absl::StatusOr<Tensor> TakeRows(const Tensor& tensor, int64_t rows) {
+  Shape shape = tensor.shape();
+  const int64_t have = shape.dim(0);
+  if (have == 0)
+    return absl::InvalidArgumentError("an input without rows cannot be repeated to a batch");
+  shape.set_dim(0, rows);
+  FLOE_RETURN_IF_ERROR(
+      CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(tensor.dtype()), 1)).status());
+  Tensor out = Tensor::Allocate(tensor.dtype(), shape);
+  const int64_t row_elements = tensor.elements() / have;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t from = row % have * row_elements;
+    if (tensor.dtype() == DType::kString) {
+      std::copy_n(tensor.as<std::string>() + from, row_elements,
+                  static_cast<std::string*>(out.mutable_data()) + row * row_elements);
+    } else if (row_elements != 0) {
+      const size_t element = DTypeSize(tensor.dtype());
+      std::memcpy(static_cast<char*>(out.mutable_data()) + row * row_elements * element,
+                  tensor.as<char>() + from * element, row_elements * element);
+    }
+  }
+  return out;
 }
 
 absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,

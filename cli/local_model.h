@@ -72,6 +72,9 @@ absl::Status RunCall(const BoundCall& call, ExecContext& context);
 // "name:0" -> "name", "name:1" -> "name__1": a tensor's key in an .npz file.
 std::string ArrayName(const std::string& tensor_name);
 
+// The same array with `rows` rows, repeating them in turn. Its rank is 1 or more.
+absl::StatusOr<Tensor> TakeRows(const Tensor& tensor, int64_t rows);
+
 // The same arrays with `rows` rows, repeating them in turn, for the inputs with rows of the variant
 // chosen for `inputs`.
 absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,

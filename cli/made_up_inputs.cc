@@ -160,25 +160,15 @@ class Search {
     for (size_t i = 0; i < inputs.size(); ++i) {
       made.inputs.emplace_back();
       if (inputs[i].optional) continue;
-      const DType dtype = inputs[i].type.dtype;
-      const size_t element = dtype == DType::kString ? sizeof(std::string) : DTypeSize(dtype);
-      if (element == 0) {
-        return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(inputs[i].key), " is a ",
-                                                       DTypeName(dtype),
-                                                       "; give it with --inputs"));
-      }
       const Shape shape = ShapeOf(i, ranks[i], rows, size);
-      FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), element, kMostInputBytes).status());
-      made.inputs.back() = Tensor::Allocate(dtype, shape);
+      FLOE_RETURN_IF_ERROR(CheckMadeUp(inputs[i], shape));
+      made.inputs.back() = Tensor::Allocate(inputs[i].type.dtype, shape);
     }
     // Values take longer than plans: they are made for the shapes that fit.
     FLOE_RETURN_IF_ERROR(BindCall(signature_, made.inputs).status());
-    std::mt19937 random(20240101);
-    for (Tensor& tensor : made.inputs) {
-      if (!tensor.valid()) continue;
-      tensor = Tensor::Allocate(tensor.dtype(), tensor.shape());
-      Fill(tensor, random);
-    }
+    std::mt19937 random = MadeUpRandom();
+    for (Tensor& tensor : made.inputs)
+      if (tensor.valid()) tensor = MadeUpTensor(tensor.dtype(), tensor.shape(), random);
     FLOE_ASSIGN_OR_RETURN(made.call, BindCall(signature_, made.inputs));
     return made;
   }
@@ -194,6 +184,24 @@ class Search {
 };
 
 }  // namespace
+
+absl::Status CheckMadeUp(const SignatureTensor& input, const Shape& shape) {
+  const DType dtype = input.type.dtype;
+  const size_t element = dtype == DType::kString ? sizeof(std::string) : DTypeSize(dtype);
+  if (element == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(input.key), " is a ",
+                                                   DTypeName(dtype), "; give it with --inputs"));
+  }
+  return CheckedElements(shape.dims(), element, kMostInputBytes).status();
+}
+
+Tensor MadeUpTensor(DType dtype, const Shape& shape, std::mt19937& random) {
+  Tensor tensor = Tensor::Allocate(dtype, shape);
+  Fill(tensor, random);
+  return tensor;
+}
+
+std::mt19937 MadeUpRandom() { return std::mt19937(20240101); }
 
 absl::StatusOr<MadeUpCall> MakeUpInputs(const Signature& signature, const MadeUpOptions& options) {
   return Search(signature, options).Run();

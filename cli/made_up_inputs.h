@@ -2,11 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include "cli/local_model.h"
 
 namespace floe::cli {
+
+// Whether values can be made up for the input with this shape: INVALID_ARGUMENT where they cannot,
+// or would take more than 1 GiB.
+absl::Status CheckMadeUp(const SignatureTensor& input, const Shape& shape);
+// Floats uniform in [0, 1), everything else zero. The shape was checked.
+Tensor MadeUpTensor(DType dtype, const Shape& shape, std::mt19937& random);
+// The generator that all made-up inputs begin with, so that they are the same each time.
+std::mt19937 MadeUpRandom();
 
 struct MadeUpOptions {
   std::vector<int64_t> rows = {1};  // of dim 0 where the model leaves it open, tried in turn

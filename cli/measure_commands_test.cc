@@ -59,8 +59,8 @@ json Json(const std::vector<std::string>& args) {
   return json::parse(outcome.out, nullptr, false);
 }
 
-TEST(Bench, ANameIsAModelOfAServer) {
-  const Outcome outcome = Floectl({"bench", "nobody", "--target", "127.0.0.1:1"});
+TEST(Profile, ANameIsAModelOfAServer) {
+  const Outcome outcome = Floectl({"profile", "nobody", "--target", "127.0.0.1:1"});
   EXPECT_EQ(outcome.code, kExitFailed);
   EXPECT_THAT(outcome.err, HasSubstr("there is no file 'nobody'"));
   EXPECT_THAT(outcome.err, HasSubstr("127.0.0.1:1"));

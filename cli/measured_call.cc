@@ -20,12 +20,6 @@
 namespace floe::cli {
 namespace {
 
-// Rather than a file. A name that is neither is most likely a file's.
-bool IsServed(const std::string& model) {
-  std::error_code ignored;
-  return model.find_first_of("/.") == std::string::npos && !std::filesystem::exists(model, ignored);
-}
-
 // As the server loads it, but for what `local` says.
 absl::StatusOr<LocalModel> LoadServed(LocalOptions local, MeasureOptions* options) {
   const absl::StatusOr<ServedModel> served = FindServed(options->target, options->file);
@@ -47,6 +41,11 @@ absl::StatusOr<LocalModel> LoadServed(LocalOptions local, MeasureOptions* option
 }
 
 }  // namespace
+
+bool NamesServedModel(const std::string& model) {
+  std::error_code ignored;
+  return model.find_first_of("/.") == std::string::npos && !std::filesystem::exists(model, ignored);
+}
 
 void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
   command
@@ -103,7 +102,7 @@ absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options, std::ostream
   }
   if (!options->by_position) local.feeds = FeedsOf(model.arrays);
   const MeasureClock::time_point start = MeasureClock::now();
-  if (IsServed(options->file)) {
+  if (NamesServedModel(options->file)) {
     FLOE_ASSIGN_OR_RETURN(model.local, LoadServed(std::move(local), options));
   } else {
     FLOE_ASSIGN_OR_RETURN(options->file, FindModelFile(options->file, notes));

@@ -29,6 +29,10 @@ struct MeasureOptions {
   bool by_position = false;
 };
 
+// Whether MODEL is the name of a served model rather than a file. A name that is neither is most
+// likely a file's.
+bool NamesServedModel(const std::string& model);
+
 // MODEL and the options of MeasureOptions.
 void AddMeasureOptions(CLI::App& command, MeasureOptions& options);
 

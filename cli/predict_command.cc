@@ -4,12 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/nearest.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/predict_io.h"
 #include "cli/rpc.h"
-#include "cli/served_signatures.h"
+#include "cli/served_call.h"
 #include "cli/string_array.h"
 #include "cli/tensor_json.h"
 #include "model/import/tensor_proto.h"
@@ -22,32 +21,11 @@ namespace tfs = tensorflow::serving;
 
 struct PredictOptions {
   Target target;
-  std::string model, signature = "serving_default", out;
-  int64_t version = 0;  // 0: that of the label
-  std::string label;    // empty too: the server's choice
+  ServedCall call;
+  std::string out;
   std::vector<std::string> inputs;
   bool json = false, content = false;
 };
-
-void FillSpec(const PredictOptions& options, tfs::ModelSpec* spec) {
-  spec->set_name(options.model);
-  if (options.version != 0) spec->mutable_version()->set_value(options.version);
-  if (!options.label.empty()) spec->set_version_label(options.label);
-}
-
-absl::StatusOr<SignatureDef> FetchSignature(const RpcClient& client,
-                                            const PredictOptions& options) {
-  tfs::ModelSpec spec;
-  FillSpec(options, &spec);
-  FLOE_ASSIGN_OR_RETURN(ServedSignatures served, FetchSignatures(client, spec));
-  std::vector<std::string> names;
-  for (SignatureDef& def : served.signatures) {
-    if (def.name == options.signature) return std::move(def);
-    names.push_back(def.name);
-  }
-  return absl::NotFoundError(absl::StrCat("model '", options.model, "' has no signature '",
-                                          options.signature, "'; it has ", QuotedList(names)));
-}
 
 // In the order of their keys.
 absl::StatusOr<NamedTensors> Outputs(tfs::PredictResponse* response) {
@@ -103,21 +81,15 @@ absl::Status Run(const PredictOptions& options, Context& context) {
     arguments.push_back(std::move(argument));
   }
   const RpcClient client(options.target);
-  FLOE_ASSIGN_OR_RETURN(const SignatureDef def, FetchSignature(client, options));
-  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, TensorsFromArguments(def, arguments));
+  FLOE_ASSIGN_OR_RETURN(const CalledSignature called, FetchCalled(client, options.call));
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
+                        TensorsFromArguments(called.def, arguments));
 
-  tfs::PredictRequest request;
+  const tfs::PredictRequest request = RequestOf(options.call, called.def, inputs);
   tfs::PredictResponse response;
-  FillSpec(options, request.mutable_model_spec());
-  request.mutable_model_spec()->set_signature_name(options.signature);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].valid())
-      TensorToProto(inputs[i], &(*request.mutable_inputs())[def.inputs[i].key]);
-  }
   RpcClient::Metadata metadata;
   if (options.content) metadata.emplace_back("floe-reply", "content");
-  FLOE_RETURN_IF_ERROR(
-      client.Call("/tensorflow.serving.PredictionService/Predict", request, &response, metadata));
+  FLOE_RETURN_IF_ERROR(client.Call(kPredictMethod, request, &response, metadata));
 
   FLOE_ASSIGN_OR_RETURN(const NamedTensors outputs, Outputs(&response));
   if (options.json) {
@@ -135,30 +107,13 @@ void AddPredictCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* const command =
       app.add_subcommand("predict", "Send one Predict call to a server and show the reply");
-  command->add_option("MODEL", options->model, "Name of the model")->required();
-  command
-      ->add_option("INPUT", options->inputs,
-                   "NAME=@FILE.npy, @FILE.npz (all its arrays, by name) or NAME=JSON; the model "
-                   "gives the dtypes")
-      ->check([](const std::string& text) {
-        const auto argument = ParseInputArgument(text);
-        return argument.ok() ? std::string() : std::string(argument.status().message());
-      });
+  command->add_option("MODEL", options->call.model, "Name of the model")->required();
+  AddInputArguments(*command, options->inputs);
   AddTargetOptions(*command, options->target);
-  command->add_option("--signature", options->signature, "Signature to call")
+  command->add_option("--signature", options->call.signature, "Signature to call")
       ->type_name("NAME")
       ->capture_default_str();
-  CLI::Option* const version =
-      command
-          ->add_option("--version", options->version,
-                       "Version of the model (default: the server's choice)")
-          ->type_name("N")
-          ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--label", options->label,
-                   "The version that has this label, instead of --version")
-      ->type_name("NAME")
-      ->excludes(version);
+  AddVersionOptions(*command, options->call);
   command->add_option("-o,--out", options->out, "Write the outputs to an .npz file")
       ->type_name("FILE.npz");
   command->add_flag("--json", options->json, "Print JSON");

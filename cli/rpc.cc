@@ -57,15 +57,18 @@ void AddTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
       ->capture_default_str();
 }
 
-RpcClient::RpcClient(const Target& target) : target_(target) {
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address, bool own_connection) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
                    0);  // a proxy from the environment knows no local server
-  channel_ =
-      grpc::CreateCustomChannel(target.address, grpc::InsecureChannelCredentials(), arguments);
+  if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
+
+RpcClient::RpcClient(const Target& target)
+    : target_(target), channel_(ChannelTo(target.address, /*own_connection=*/false)) {}
 
 absl::Status RpcClient::Call(const std::string& method,
                              const google::protobuf::MessageLite& request,

@@ -28,6 +28,10 @@ std::string WithPort(const std::string& address);
 void AddTargetOptions(CLI::App& app, Target& target,
                       const char* timeout_help = "Seconds to wait for each answer");
 
+// A channel to `address` for messages of any size. With `own_connection` it shares none with other
+// channels.
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address, bool own_connection);
+
 // Threading: any thread. Messages may be as large as protobuf allows.
 class RpcClient {
  public:

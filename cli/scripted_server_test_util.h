@@ -6,11 +6,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace floe::cli {
 
@@ -29,11 +32,16 @@ class ScriptedServer : public grpc::CallbackGenericService {
   ~ScriptedServer() override { server_->Shutdown(); }
 
   const std::string& address() const { return address_; }
-  std::map<std::string, Handler> handlers;           // by method; set before calls
-  std::multimap<std::string, std::string> metadata;  // of the last call; read after it
+  // By method; set before calls. They may run at the same time.
+  std::map<std::string, Handler> handlers;
+  // Of the last call; read after it.
+  std::multimap<std::string, std::string> metadata;
+  std::chrono::system_clock::time_point deadline;
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
+    MutexLock lock(mutex_);
+    deadline = context->deadline();
     metadata.clear();
     for (const auto& [key, value] : context->client_metadata()) {
       metadata.emplace(std::string(key.data(), key.size()),
@@ -74,6 +82,7 @@ class ScriptedServer : public grpc::CallbackGenericService {
   };
 
   const std::string address_;
+  Mutex mutex_;  // of what is kept of calls, which may come at the same time
   std::unique_ptr<grpc::Server> server_;
 };
 
