@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -80,10 +79,17 @@ absl::Status RpcClient::Call(const std::string& method,
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::microseconds(static_cast<int64_t>(target_.timeout_s * 1e6)));
   for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
-  std::promise<grpc::Status> done;
-  stub.UnaryCall(&context, method, grpc::StubOptions(), &request, response,
-                 [&done](grpc::Status status) { done.set_value(std::move(status)); });
-  const grpc::Status status = done.get_future().get();
+  // Not by callbacks: for those gRPC starts threads, which would take the events of other queues.
+  grpc::CompletionQueue queue;
+  grpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  call->StartCall();
+  call->Finish(response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  queue.Shutdown();
+  queue.Next(&tag, &ok);
   if (status.ok()) return absl::OkStatus();
   std::string message = status.error_message();
   // gRPC's own words when nobody listens; a server that answers UNAVAILABLE speaks for itself.
