@@ -1,4 +1,4 @@
-"""What the benchmarks of the served model share: servers, and the kit's load generator."""
+"""What the benchmarks of the served model share: servers, and the load of `floectl bench`."""
 import contextlib
 import json
 import os
@@ -51,27 +51,36 @@ def serving(build, argv, port):
         yield process
 
 
-def echo(kit, port):
-    """The floor: answers ten floats without looking at the input."""
-    return [os.path.join(kit, "echo_server"), "--mode", "callback", "--listen", f"127.0.0.1:{port}",
-            "--output-floats", "10"]
+def echo(build, port, like):
+    """The floor: answers what the server at port `like` answered, without looking at the input."""
+    return [os.path.join(build, "echo_server"), "--listen", f"127.0.0.1:{port}", "--like", f"127.0.0.1:{like}"]
 
 
-def loadgen_argv(kit, port, model, tensor, *more):
-    return [os.path.join(kit, "loadgen"), "--target", f"127.0.0.1:{port}", "--model", model, "--input", tensor,
-            "--json", *map(str, more)]
+def bench_argv(build, port, model, *more):
+    return [os.path.join(build, "floectl"), "bench", model, "--target", f"127.0.0.1:{port}", "--json", *map(str, more)]
 
 
-def load(kit, port, model, tensor, *more):
-    """The load generator's report."""
-    done = subprocess.run(loadgen_argv(kit, port, model, tensor, *more), capture_output=True, text=True, check=False)
+def load(build, port, model, *more):
+    """The report of `floectl bench`."""
+    done = subprocess.run(bench_argv(build, port, model, *more), capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"loadgen failed against port {port}:\n{done.stderr}")
+        raise SystemExit(f"floectl bench failed against port {port}:\n{done.stderr}")
     return json.loads(done.stdout)
 
 
+def cpu_seconds(pid):
+    """What the process has taken so far, threads that ended included."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        user, system = f.read().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_rss_bytes(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM:"))
+
+
 def add_arguments(parser):
-    parser.add_argument("--kit", required=True, help="build of the benchmark kit, with echo_server and loadgen")
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How a loaded floed behaves, as ratios from one run (docs/performance.md).
 
-    bench/under_load.py --kit BUILD_OF_BENCHMARK_KIT [--build build/release] [FIGURE...]
+    bench/under_load.py [--build build/release] [FIGURE...]
 
     tail       p99.9 / p50 at half of the peak, arrivals at random, against the echo server at the same rate
     batching   64 callers of single rows against the engine alone at batch 64; p99 / p50
@@ -11,11 +11,12 @@
     loading    p99 of a model while a large one is loaded again and again, against without
     first      the first request after READY against the median of the next thousand
 
-`--model PATH --input SPEC` names the model of `batching` (a directory with one, or its file) and may name that of
+`--model PATH` names the model of `batching` (a directory with one, or its file) and may name that of
 `overload`, `--large PATH` that of `loading`; figures whose models are not given are left out. Without FIGURE: all.
 """
 import argparse
 import contextlib
+import json
 import os
 import statistics
 import subprocess
@@ -24,10 +25,10 @@ import tempfile
 import threading
 import time
 
-from serving_kit import ROOT, add_arguments, echo, free_port, load, loadgen_argv, running, serving
+from serving_kit import ROOT, add_arguments, bench_argv, echo, free_port, load, running, serving
 
-DIGIT = "input:float32:1x784"
-DIGITS = "input:float32:16x784"  # enough work for a server to be the limit, and not its client on the same machine
+DIGIT = 1  # row of a call
+DIGITS = 16  # rows: enough work for a server to be the limit, and not its client on the same machine
 MNIST = os.path.join(ROOT, "examples/mnist/models")
 
 
@@ -42,13 +43,13 @@ class Floed:
         self.argv = [os.path.join(args.build, "floed"), "--config", config, f"--port={self.port}"]
 
 
-def peak(args, port, model, tensor, concurrency=16):
-    return load(args.kit, port, model, tensor, "--concurrency", concurrency, "--duration", args.seconds)["throughput_rps"]
+def peak(args, port, model, rows, concurrency=16):
+    return load(args.build, port, model, "--batch", rows, "--concurrency", concurrency, "--seconds", args.seconds)["calls_per_second"]
 
 
-def open_loop(args, port, model, tensor, rate, *more):
+def open_loop(args, port, model, rows, rate, *more):
     seconds = max(args.seconds, 1000 / rate)  # ten requests beyond p99, or it is the luck of one
-    return load(args.kit, port, model, tensor, "--rate", rate, "--duration", seconds, *more)
+    return load(args.build, port, model, "--batch", rows, "--rate", rate, "--seconds", seconds, *more)
 
 
 def quantile(rounds, name):
@@ -57,7 +58,7 @@ def quantile(rounds, name):
 
 def tail(args, folder):
     floed, floor = Floed(args, {"m": MNIST + "/mnist_beginner"}, folder), free_port()
-    with serving(args.build, floed.argv, floed.port), running(echo(args.kit, floor), floor):
+    with serving(args.build, floed.argv, floed.port), running(echo(args.build, floor, floed.port), floor):
         rate = peak(args, floed.port, "m", DIGIT) / 2
         rounds = {port: [] for port in (floor, floed.port)}
         for _ in range(args.rounds):
@@ -70,13 +71,9 @@ def tail(args, folder):
 
 def engine_rows_per_second(args, batch):
     """floectl bench, one thread."""
-    graph = args.model
-    for folder, _, files in os.walk(args.model):
-        graph = next((os.path.join(folder, f) for f in files if f.endswith(".pb")), graph)
-    out = subprocess.run([os.path.join(args.build, "floectl"), "bench", graph, "--batch", str(batch),
+    out = subprocess.run([os.path.join(args.build, "floectl"), "bench", args.model, "--batch", str(batch), "--json",
                           "--seconds", str(args.seconds)], capture_output=True, text=True, check=True).stdout
-    p50_us = float(out.splitlines()[-1].split()[0])
-    return batch * 1e6 / p50_us
+    return batch * 1e6 / json.loads(out)["p50_us"]
 
 
 def batching(args, folder):
@@ -86,27 +83,26 @@ def batching(args, folder):
     with serving(args.build, floed.argv, floed.port):
         served, engine = [], []
         for _ in range(args.rounds):
-            served.append(load(args.kit, floed.port, "m", args.input, "--concurrency", 64, "--connections", 4,
-                               "--duration", args.seconds))
+            served.append(load(args.build, floed.port, "m", "--batch", 1, "--concurrency", 64, "--connections", 4,
+                               "--seconds", args.seconds))
             engine.append(engine_rows_per_second(args, 64))
-    throughput = statistics.median(r["throughput_rps"] for r in served)
+    throughput = statistics.median(r["calls_per_second"] for r in served)
     print(f"batching: {throughput:.0f} rows/s served, {statistics.median(engine):.0f} in process, ratio "
           f"{throughput / statistics.median(engine):.2f} (at least 0.85); p99 / p50 "
           f"{quantile(served, 'p99') / quantile(served, 'p50'):.1f} (at most 3)")
 
 
 def overload(args, folder):
-    model, tensor = (args.model, args.input) if args.model else (MNIST + "/mnist_conv", DIGITS)
+    model, rows = (args.model, 1) if args.model else (MNIST + "/mnist_conv", DIGITS)
     floed = Floed(args, {"m": model}, folder)
     ratios, errors = [], {}
     with serving(args.build, floed.argv, floed.port):
         for _ in range(args.rounds):
-            best = peak(args, floed.port, "m", tensor, 64)
-            out = open_loop(args, floed.port, "m", tensor, 1.5 * best, "--concurrency", 20000, "--deadline-ms", 200,
-                            "--allow-errors")
-            ratios.append(out["throughput_rps"] / best)
-            for name, count in out["errors"].items():
-                errors[name] = errors.get(name, 0) + count
+            best = peak(args, floed.port, "m", rows, 64)
+            out = open_loop(args, floed.port, "m", rows, 1.5 * best, "--concurrency", 20000, "--timeout", 0.2, "--no-fail")
+            ratios.append(out["calls_per_second"] / best)
+            for name, found in out["errors"].items():
+                errors[name] = errors.get(name, 0) + found["count"]
     print(f"overload: at 150 % of a peak of {best:.0f} requests/s throughput is {statistics.median(ratios):.2f} of it "
           f"(at least 0.95; rounds: {', '.join(f'{r:.2f}' for r in ratios)}); refused or late: {errors}")
 
@@ -124,9 +120,9 @@ def meanwhile(pressure):
         thread.join()
 
 
-def p99s(args, ports, tensor, rate):
+def p99s(args, ports, rows, rate):
     """The median p99 of model `a` behind each port, measured by turns."""
-    rounds = [[open_loop(args, port, "a", tensor, rate) for port in ports] for _ in range(args.rounds)]
+    rounds = [[open_loop(args, port, "a", rows, rate) for port in ports] for _ in range(args.rounds)]
     return [quantile(found, "p99") for found in zip(*rounds)]
 
 
@@ -137,8 +133,8 @@ def neighbour(args, folder):
 
         def ten_times(stop):
             # Nice: it stands for clients elsewhere, and must not hold up the one that measures.
-            argv = ["nice", "-n", "10", *loadgen_argv(args.kit, floed.port, "b", DIGITS, "--rate", 10 * rate,
-                                                      "--duration", args.seconds, "--allow-errors")]
+            argv = ["nice", "-n", "10", *bench_argv(args.build, floed.port, "b", "--batch", DIGITS, "--rate", 10 * rate,
+                                                    "--seconds", args.seconds, "--no-fail")]
             while not stop.is_set():
                 subprocess.run(argv, capture_output=True, check=False)
         [alone] = p99s(args, [floed.port], DIGITS, rate)
@@ -160,7 +156,7 @@ def loading(args, folder):
             if stop.is_set():
                 return
             reload_models(args, floed.port, {**small, "large": args.large} if both else small, folder)
-    with serving(args.build, floed.argv, floed.port), running(echo(args.kit, floor), floor):
+    with serving(args.build, floed.argv, floed.port), running(echo(args.build, floor, floed.port), floor):
         # At a quarter of the peak the client and the server have no CPU to spare on a machine of two: at a tenth they do.
         rate = peak(args, floed.port, "a", DIGIT) / 10
         alone = p99s(args, ports, DIGIT, rate)
@@ -178,7 +174,7 @@ def reload_models(args, port, models, folder):
         f.write("model_config_list {\n" + "".join(
             f'  config {{ name: "{n}" base_path: "{p}" model_platform: "tensorflow" }}\n'
             for n, p in models.items()) + "}\n")
-    subprocess.run([os.path.join(args.build, "floectl"), "config", "apply", f"127.0.0.1:{port}", file],
+    subprocess.run([os.path.join(args.build, "floectl"), "config", "apply", "--target", f"127.0.0.1:{port}", file],
                    capture_output=True, check=True)
 
 
@@ -252,7 +248,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
     parser.add_argument("--model", help="of `batching` and `overload`")
-    parser.add_argument("--input", default="x:float32:1x784", help="its input, for the load generator")
     parser.add_argument("--large", help="of `loading`")
     parser.add_argument("figures", nargs="*", metavar="FIGURE", choices=[*FIGURES, []], help=", ".join(FIGURES))
     args = parser.parse_args()

@@ -71,7 +71,7 @@ def test_profile_of_a_served_model(server):
     profile = json.loads(floectl(server, "profile", "mnist_conv", "--runs", "3", "--json"))
     assert profile["file"].endswith("/mnist_conv/1/frozen.pb")
     assert profile["threads"] == 1 and any(step["op"] == "Conv2D" for step in profile["steps"])
-    done = subprocess.run([FLOECTL, "bench", "nobody", "--target", server.target], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([FLOECTL, "profile", "nobody", "--target", server.target], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "there is no file 'nobody'" in done.stderr and "no model" in done.stderr, done.stderr
 
 
