@@ -37,7 +37,7 @@ class KeptAnswer {
     const size_t size = request.Length();
     const Kept* kept = last_.load(std::memory_order_acquire);
     if (kept == nullptr || kept->request_size != size) {
-      const grpc::Status status = Ask(request, &kept);
+      grpc::Status status = Ask(request, &kept);
       if (!status.ok()) return status;
     }
     *reply = kept->reply;  // refers to the same bytes

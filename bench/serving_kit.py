@@ -44,9 +44,12 @@ def serving(build, argv, port):
     """floed, once its models serve."""
     with running(argv, port) as process:
         status = [os.path.join(build, "floectl"), "status", "--target", f"127.0.0.1:{port}"]
-        while subprocess.run(status, capture_output=True, check=False).returncode != 0:
+        end = time.monotonic() + 60
+        while (done := subprocess.run(status, capture_output=True, text=True, check=False)).returncode != 0:
             if process.poll() is not None:
                 raise SystemExit(f"{argv[0]} ended with {process.returncode}")
+            if time.monotonic() > end:
+                raise SystemExit(f"{argv[0]} does not serve:\n{done.stdout}{done.stderr}")
             time.sleep(0.1)
         yield process
 

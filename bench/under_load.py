@@ -247,8 +247,8 @@ FIGURES = {f.__name__: f for f in (tail, batching, overload, refusal, neighbour,
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    parser.add_argument("--model", help="of `batching` and `overload`")
-    parser.add_argument("--large", help="of `loading`")
+    parser.add_argument("--model", type=os.path.abspath, help="of `batching` and `overload`")
+    parser.add_argument("--large", type=os.path.abspath, help="of `loading`")
     parser.add_argument("figures", nargs="*", metavar="FIGURE", choices=[*FIGURES, []], help=", ".join(FIGURES))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

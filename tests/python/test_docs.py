@@ -43,6 +43,7 @@ exit 1
 FLOECTL_SCRIPT = """#!/usr/bin/env bash
 target=(--target 127.0.0.1:{port})
 case " $* " in
+  " bench "*" --target "*) target=(--seconds 0.1) ;;
   *" --target "*) target=() ;;
   " status "* | " log-level "* | " predict "* | " config show "* | " config apply "*) ;;
   " bench "* | " profile "*) exec {floectl} "$@" --seconds 0.1 ;;
