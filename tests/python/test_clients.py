@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 
 import grpc
@@ -102,6 +103,42 @@ def test_grpcurls_message(client):
     reply = client.prediction.Predict(request, timeout=30)
     expected = client.softmax("mnist_beginner", np.zeros([1, 784], np.float32))
     assert list(reply.outputs["softmax"].float_val) == expected.ravel().tolist()
+
+
+def test_grpcurl(server, client):
+    if shutil.which("grpcurl") is None:
+        pytest.skip("needs grpcurl")
+
+    def shown(word):
+        line = line_with(word)
+        assert "127.0.0.1:8500" in line
+        return subprocess.run(shlex.split(line.replace("127.0.0.1:8500", server.target)), capture_output=True, text=True, check=True).stdout
+    assert "tensorflow.serving.PredictionService" in shown("grpcurl -plaintext 127").splitlines()
+    answer = json.loads(shown("grpcurl -plaintext -d"))["outputs"]["softmax"]["floatVal"]
+    np.testing.assert_allclose(answer, client.softmax("mnist_beginner", np.zeros([1, 784], np.float32))[0], rtol=1e-6)
+
+
+def test_go(server, client, tmp_path):
+    """With Debian's packages, as no module can be fetched."""
+    environment = {**os.environ, "GO111MODULE": "off", "GOCACHE": str(tmp_path / "cache")}
+    environment["GOPATH"] = f"{tmp_path}/go:{os.environ.get('GOPATH', '')}:/usr/share/gocode".replace("::", ":")
+    if not all(shutil.which(program) for program in ("go", "protoc", "protoc-gen-go")) or subprocess.run(
+            ["go", "list", "google.golang.org/grpc"], env=environment, capture_output=True).returncode != 0:
+        pytest.skip("needs Go with google.golang.org/grpc, and protoc-gen-go")
+    lines = [line for line in LINES if line.startswith(("files=", "mkdir -p go", "protoc ", "GO111MODULE="))]
+    assert len(lines) == 4
+    for name in ("proto", "examples"):
+        (tmp_path / name).symlink_to(os.path.join(ROOT, name))
+    source = "go/src/client/predict.go"
+    build = lines.pop().replace("GOPATH=$PWD/go:/usr/share/gocode ", "")
+    subprocess.run(["bash", "-ec", "\n".join(lines)], cwd=tmp_path, env=environment, check=True)
+    text = (tmp_path / source).read_text()
+    assert text.count("127.0.0.1:8500") == 1
+    (tmp_path / source).write_text(text.replace("127.0.0.1:8500", server.target))
+    said = subprocess.run(["bash", "-ec", build], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    expected = client.softmax("mnist_beginner", np.zeros([1, 784], np.float32))[0]
+    np.testing.assert_allclose([float(word) for word in said.stdout.strip("[]\n").split()], expected, rtol=1e-6)
 
 
 def test_files_of_the_go_client_are_all_that_it_needs(tmp_path):
