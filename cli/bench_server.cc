@@ -153,7 +153,7 @@ class ServerBench {
   // One call, lest a mistake in the request be measured.
   absl::Status Try(const tensorflow::serving::PredictRequest& request) const {
     tensorflow::serving::PredictResponse response;
-    const absl::Status status = client_.Call(kPredictMethod, request, &response);
+    absl::Status status = client_.Call(kPredictMethod, request, &response);
     if (options_.inputs.empty() && absl::IsInvalidArgument(status)) {
       return Annotate(status,
                       "made-up inputs (--dim sets their open dimensions; INPUT and --inputs give "

@@ -19,7 +19,6 @@ namespace {
 
 namespace tfs = tensorflow::serving;
 using nlohmann::json;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 

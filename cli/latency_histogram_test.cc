@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -40,8 +41,8 @@ TEST(LatencyHistogram, PercentilesAreThoseOfSortedValues) {
   for (const int count : {1, 2, 3, 7, 100, 999, 1000, 1001, 20000}) {
     for (const double octaves : {3.0, 10.0, 20.0, 40.0}) {
       std::uniform_real_distribution<double> exponent(0, octaves);
-      std::vector<int64_t> values;
-      for (int i = 0; i < count; ++i) values.push_back(std::llround(std::exp2(exponent(random))));
+      std::vector<int64_t> values(count);
+      for (int64_t& value : values) value = std::llround(std::exp2(exponent(random)));
       ExpectAsSorted(values);
     }
   }
@@ -57,8 +58,8 @@ TEST(LatencyHistogram, EveryValueNearAPowerOfTwoHasItsBucket) {
 }
 
 TEST(LatencyHistogram, SmallValuesAreExact) {
-  std::vector<int64_t> values;
-  for (int64_t value = 0; value < 2 * LatencyHistogram::kParts; ++value) values.push_back(value);
+  std::vector<int64_t> values(2 * LatencyHistogram::kParts);
+  std::iota(values.begin(), values.end(), 0);
   LatencyHistogram histogram;
   for (const int64_t value : values) histogram.Record(Nanoseconds(value));
   for (const int permille : kPermilles)

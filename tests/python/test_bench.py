@@ -2,7 +2,10 @@
 import contextlib
 import json
 import os
+import pathlib
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import time
@@ -10,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from floed import BUILD, FLOECTL, MNIST, Floed, digits, free_port
+from floed import BUILD, FLOECTL, MNIST, ROOT, Floed, digits, free_port
 
 MODEL = "mnist_conv"
 STOPPED_SECONDS = 0.5  # of a server
@@ -129,3 +132,20 @@ def test_the_echo_server_answers_as_many_bytes(own):
     finally:
         echo.terminate()
         assert echo.wait(timeout=60) == 0
+
+
+def test_documented_commands(server):
+    section = pathlib.Path(ROOT, "docs/floectl.md").read_text().split("## bench of a server\n")[1].split("\n## ")[0]
+    lines = re.findall(r"^    build/release/floectl (bench .*)$", section, re.M)
+    assert len(lines) == 2
+    for line in lines:
+        assert "127.0.0.1:8500" in line
+        subprocess.run([FLOECTL, *shlex.split(line.replace("127.0.0.1:8500", server.target)), "--seconds", "0.2"], cwd=ROOT,
+                       capture_output=True, timeout=60, check=True)
+
+
+def test_served_py_compares_with_the_echo_server(tmp_path):
+    subprocess.run([ROOT + "/bench/served.py", "--build", BUILD, "--seconds", "0.2", "--rounds", "1", "--concurrency", "4", "--json",
+                    tmp_path / "out.json"], capture_output=True, timeout=120, check=True)
+    ratio = json.loads((tmp_path / "out.json").read_text())["by_concurrency"]["4"]["ratio"]
+    assert all(value > 0 for value in ratio.values()) and {"p50_us", "p99_us", "throughput_rps", "server_cpu_us"} < set(ratio)
