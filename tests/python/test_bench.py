@@ -64,7 +64,7 @@ def test_open_loop_keeps_its_rate(own):
 def test_a_server_that_stops_delays_all_calls_that_were_due(own):
     """From when they were due, latencies show the time for which no call could leave; those of a closed loop do not."""
     late = {}
-    for name, loop in {"open": ("--rate", 100, "--arrivals", "constant"), "closed": ("--concurrency", 1)}.items():
+    for name, loop in {"open": ("--rate", 100, "--arrivals", "constant", "--concurrency", 1), "closed": ("--concurrency", 1)}.items():
         before = counts(own).get("OK", 0)
         with subprocess.Popen([FLOECTL, "bench", MODEL, "--target", own.target, "--json", "--seconds", "3", "--warmup", "0",
                                *map(str, loop)], stdout=subprocess.PIPE, text=True) as process:
@@ -74,7 +74,7 @@ def test_a_server_that_stops_delays_all_calls_that_were_due(own):
             own.process.send_signal(signal.SIGCONT)
             late[name] = json.loads(process.communicate(timeout=60)[0])["latency_us"]
     for found in late.values():
-        assert found["max"] > 1e6 * STOPPED_SECONDS, late
+        assert found["max"] > 1e6 * 0.9 * STOPPED_SECONDS, late  # the next call was due up to 10 ms later
     # A sixth of the calls of the open loop were due meanwhile, and one of the closed loop.
     assert late["open"]["p90"] > 50_000 and late["closed"]["p90"] < late["open"]["p90"] / 2, late
 
