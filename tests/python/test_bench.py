@@ -114,7 +114,11 @@ def test_progress_is_for_terminals(own):
 
 def test_the_echo_server_answers_as_many_bytes(own):
     target = f"127.0.0.1:{free_port()}"
-    echo = subprocess.Popen([os.path.join(BUILD, "echo_server"), "--listen", target, "--like", own.target])
+    page = pathlib.Path(ROOT, "docs/performance.md").read_text()
+    line = re.search(r"^    build/release/echo_server (.*)$", page, re.M)[1]
+    words = shlex.split(line.replace("127.0.0.1:8600", target).replace("127.0.0.1:8500", own.target))
+    assert target in words and own.target in words
+    echo = subprocess.Popen([os.path.join(BUILD, "echo_server"), *words])
     try:
         status = [FLOECTL, "predict", MODEL, "input=" + json.dumps([[0.0] * 784]), "--json"]
 
@@ -132,16 +136,6 @@ def test_the_echo_server_answers_as_many_bytes(own):
     finally:
         echo.terminate()
         assert echo.wait(timeout=60) == 0
-
-
-def test_documented_commands(server):
-    section = pathlib.Path(ROOT, "docs/floectl.md").read_text().split("## bench of a server\n")[1].split("\n## ")[0]
-    lines = re.findall(r"^    build/release/floectl (bench .*)$", section, re.M)
-    assert len(lines) == 2
-    for line in lines:
-        assert "127.0.0.1:8500" in line
-        subprocess.run([FLOECTL, *shlex.split(line.replace("127.0.0.1:8500", server.target)), "--seconds", "0.2"], cwd=ROOT,
-                       capture_output=True, timeout=60, check=True)
 
 
 def test_served_py_compares_with_the_echo_server(tmp_path):
