@@ -147,26 +147,32 @@ TEST_F(BenchServer, ARateBeyondTheServerIsSaid) {
 }
 
 TEST_F(BenchServer, FailuresAreCountedByCodeWithTheirFirstMessage) {
+  // A run has eleven calls, the first one to try.
   fail_ = [](int64_t call) {
-    if (call > 0 && call % 4 == 1)
-      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "full " + std::to_string(call));
-    if (call == 7) return grpc::Status(grpc::StatusCode::INTERNAL, "seven");
+    if (call == 2) return grpc::Status(grpc::StatusCode::INTERNAL, "broken");
+    if (call % 11 == 1 || call == 3)
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the queue is full");
     return grpc::Status::OK;
   };
-  const Outcome outcome = Bench({"-c", "1", "--json", "--warmup", "0"});
+  std::vector<std::string> args = {"--rate",   "200", "--arrivals", "constant",
+                                   "--warmup", "0",   "--json"};
+  const Outcome outcome = Bench(args);
   EXPECT_EQ(outcome.code, kExitFailed);
   const json found = json::parse(outcome.out, nullptr, false);
-  EXPECT_EQ(found["errors"]["INTERNAL"], json({{"count", 1}, {"first_message", "seven"}}));
-  EXPECT_EQ(found["errors"]["UNAVAILABLE"]["first_message"], "full 1");
-  EXPECT_EQ(found["failed"], 1 + found["errors"]["UNAVAILABLE"]["count"].get<int64_t>());
-  EXPECT_EQ(found["calls"], found["failed"].get<int64_t>() + found["succeeded"].get<int64_t>());
-  EXPECT_EQ(predicts_, found["calls"].get<int64_t>() + 1);
-  EXPECT_THAT(outcome.err, HasSubstr("UNAVAILABLE: "));
-  EXPECT_THAT(outcome.err, HasSubstr("calls failed; --no-fail accepts that: full 1"));
+  EXPECT_EQ(found["errors"],
+            json({{"INTERNAL", {{"count", 1}, {"first_message", "broken"}}},
+                  {"UNAVAILABLE", {{"count", 2}, {"first_message", "the queue is full"}}}}));
+  EXPECT_EQ(found["failed"], 3);
+  EXPECT_EQ(found["succeeded"], 7);
+  EXPECT_EQ(found["calls"], 10);
+  EXPECT_EQ(outcome.err,
+            "floectl bench: UNAVAILABLE: 3 of 10 calls failed; --no-fail accepts that: the queue "
+            "is full\n");
 
-  const Outcome accepted = Bench({"-c", "1", "--no-fail"});
+  args.back() = "--no-fail";
+  const Outcome accepted = Bench(args);
   EXPECT_EQ(accepted.code, kExitOk);
-  EXPECT_THAT(accepted.out, HasSubstr(" x UNAVAILABLE, the first: full "));
+  EXPECT_THAT(accepted.out, HasSubstr("batch 1: 1 x UNAVAILABLE, the first: the queue is full\n"));
   EXPECT_EQ(accepted.err, "");
 }
 
