@@ -116,14 +116,19 @@ class PathWalk {
     OwnedFd directory(::openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.get() < 0) return absl::ErrnoToStatus(errno, path);
     FLOE_RETURN_IF_ERROR(Add(directory, "", kEntries));
-    DIR* const entries = ::fdopendir(::dup(directory.get()));
-    if (entries == nullptr) return absl::ErrnoToStatus(errno, path);
+    const int copy = ::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0);  // closedir closes it
+    DIR* const entries = ::fdopendir(copy);
+    if (entries == nullptr) {
+      const int error = errno;
+      if (copy >= 0) ::close(copy);
+      return absl::ErrnoToStatus(error, path);
+    }
     std::vector<std::string> links;
     for (const dirent* one = ::readdir(entries); one != nullptr; one = ::readdir(entries))
       if (one->d_type == DT_LNK || one->d_type == DT_UNKNOWN) links.emplace_back(one->d_name);
     ::closedir(entries);
     for (const std::string& link : links) {
-      const absl::Status followed = Walk(absl::StrCat(path, "/", link)).status();
+      absl::Status followed = Walk(absl::StrCat(path, "/", link)).status();
       // The directories on the way to what is not there are watched.
       if (!followed.ok() && !absl::IsNotFound(followed)) return followed;
     }

@@ -103,7 +103,7 @@ ServerKeyList LogAndCpuKeys() {
 ServerKeyList LifecycleKeys() {
   return {
       {FLOE_KEY(lifecycle.file_system_poll_wait_seconds), Whole{kDaySeconds},
-       "Time between scans for new versions; 0: scan at the start and at reloads only"},
+       "Time between checks for new versions; 0: at the start and at reloads only"},
       {FLOE_KEY(lifecycle.model_config_file_poll_wait_seconds), Whole{kDaySeconds},
        "Time between checks of the configuration's files for changes; 0: never"},
       {FLOE_KEY(lifecycle.max_num_load_retries), Whole{{0, 1'000'000}},

@@ -2,6 +2,9 @@
 #include "config/model_server_config.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,14 +21,19 @@ using PolicyProto = pb::FileSystemStoragePathSourceConfig::ServableVersionPolicy
 
 constexpr char kList[] = "model_config_list";
 
+// The models of the context, by name.
+using KnownModels = std::map<std::string_view, const ModelConfig*>;
+
 // One entry of the list while it is read.
 class Entry {
  public:
   Entry(const pb::ModelConfig& proto, int index, const ModelListContext& context,
-        std::vector<std::string>* mistakes, std::vector<std::string>* notes)
+        const KnownModels& known, std::vector<std::string>* mistakes,
+        std::vector<std::string>* notes)
       : proto_(proto),
         index_(index),
         context_(context),
+        known_(known),
         list_(context.places == nullptr ? nullptr
                                         : context.places->GetTreeForNested(ListField(), -1)),
         places_(list_ == nullptr ? nullptr : list_->GetTreeForNested(ConfigField(), index)),
@@ -75,11 +83,8 @@ class Entry {
   }
 
   ModelConfig Base() const {
-    if (context_.known == nullptr) return context_.defaults;
-    const auto found =
-        std::find_if(context_.known->begin(), context_.known->end(),
-                     [this](const ModelConfig& model) { return model.name == proto_.name(); });
-    return found == context_.known->end() ? context_.defaults : *found;
+    const auto found = known_.find(proto_.name());
+    return found == known_.end() ? context_.defaults : *found->second;
   }
 
   void ReadBasePath(ModelConfig* model) {
@@ -151,6 +156,7 @@ class Entry {
   const pb::ModelConfig& proto_;
   const int index_;
   const ModelListContext& context_;
+  const KnownModels& known_;
   const TextPlaces* const list_;
   const TextPlaces* const places_;
   std::vector<std::string>* const mistakes_;
@@ -178,15 +184,22 @@ absl::StatusOr<std::vector<ModelConfig>> ModelsOf(const pb::ModelServerConfig& c
     return absl::InvalidArgumentError(absl::StrCat(prefix, kList, ": ",
                                                    config.model_config_list().config_size(),
                                                    " models; expected at most ", kMaxModels));
+  KnownModels known;
+  if (context.known != nullptr)
+    for (const ModelConfig& model : *context.known) known.emplace(model.name, &model);
   std::vector<std::string> mistakes;
   std::vector<ModelConfig> models;
+  std::map<std::string, std::vector<std::string>> places;  // by name
   for (int i = 0; i < config.model_config_list().config_size(); ++i) {
     ModelConfig model =
-        Entry(config.model_config_list().config(i), i, context, &mistakes, notes).Read();
-    for (const ModelConfig& other : models)
-      if (!model.name.empty() && other.name == model.name)
+        Entry(config.model_config_list().config(i), i, context, known, &mistakes, notes).Read();
+    if (!model.name.empty()) {
+      std::vector<std::string>& others = places[model.name];
+      for (const std::string& other : others)
         mistakes.push_back(absl::StrCat(model.where, ": the model name '", model.name,
-                                        "' is taken (", other.where, "); names must differ"));
+                                        "' is taken (", other, "); names must differ"));
+      others.push_back(model.where);
+    }
     models.push_back(std::move(model));
   }
   if (!mistakes.empty()) return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -110,13 +113,13 @@ absl::Status ValidateConfig(const ServerConfig& config) {
     const std::string mistake = key.parse(key.text(config), &read);
     if (!mistake.empty()) errors.push_back(absl::StrCat(At(config, key.path), mistake));
   }
-  for (size_t i = 0; i < config.models.size(); ++i) {
-    const ModelConfig& model = config.models[i];
+  std::map<std::string_view, std::vector<const ModelConfig*>> named;
+  for (const ModelConfig& model : config.models) {
     CheckModel(model, &errors);
-    for (size_t k = 0; k < i; ++k)
-      if (config.models[k].name == model.name)
-        errors.push_back(absl::StrCat("model name '", model.name, "' is given twice (",
-                                      config.models[k].where, " and ", model.where, ")"));
+    for (const ModelConfig* other : named[model.name])
+      errors.push_back(absl::StrCat("model name '", model.name, "' is given twice (", other->where,
+                                    " and ", model.where, ")"));
+    named[model.name].push_back(&model);
   }
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
   return absl::OkStatus();

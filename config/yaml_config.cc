@@ -1,6 +1,10 @@
 // floe.yaml -> ServerConfig, and back.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -65,8 +69,11 @@ void WriteKeys(YAML::Emitter& out, const std::vector<Key<S>>& keys, const S& fro
   if (!section.empty()) out << YAML::EndMap;
 }
 
-void ReadModel(YamlReader& r, const std::string& path, const YAML::Node& node,
-               const std::string& directory, ModelConfig model, std::vector<ModelConfig>* models) {
+// Where each name is given.
+using NamePlaces = std::map<std::string, std::vector<std::string>>;
+
+ModelConfig ReadModel(YamlReader& r, const std::string& path, const YAML::Node& node,
+                      const std::string& directory, ModelConfig model, NamePlaces* places) {
   r.Entries(node, path, TopNames(ModelKeys()), [&](auto& name, auto& key_path, auto& value) {
     ReadKey(r, ModelKeys(), name, key_path, value, &model);
   });
@@ -84,16 +91,19 @@ void ReadModel(YamlReader& r, const std::string& path, const YAML::Node& node,
            "expected 'base_path: PATH', the directory that holds <version>/ directories, or the "
            "model file");
   model.where = r.Where(at("base_path"));
-  for (const ModelConfig& other : *models)
-    if (!model.name.empty() && other.name == model.name)
+  if (!model.name.empty()) {
+    std::vector<std::string>& others = (*places)[model.name];
+    for (const std::string& other : others)
       r.Fail(at("name"), path + ".name",
-             absl::StrCat("the model name '", model.name, "' is taken (", other.where,
+             absl::StrCat("the model name '", model.name, "' is taken (", other,
                           "); names must differ"));
+    others.push_back(model.where);
+  }
   if (absl::StatusOr<std::string> local = LocalPath(model.base_path, directory); local.ok())
     model.base_path = *std::move(local);
   else
     r.Fail(at("base_path"), path + ".base_path", std::string(local.status().message()));
-  models->push_back(std::move(model));
+  return model;
 }
 
 // May throw what yaml-cpp throws.
@@ -115,8 +125,10 @@ absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& f
     if (node.size() > kMaxModels)
       return void(
           r.Fail(node, path, absl::StrCat(node.size(), " entries; expected at most ", kMaxModels)));
+    NamePlaces places;
     for (size_t i = 0; i < node.size(); ++i)
-      ReadModel(r, absl::StrCat(path, "[", i, "]"), node[i], directory, defaults, &config.models);
+      config.models.push_back(
+          ReadModel(r, absl::StrCat(path, "[", i, "]"), node[i], directory, defaults, &places));
   });
   if (!r.ok()) return absl::InvalidArgumentError(r.Mistakes());
   return config;
