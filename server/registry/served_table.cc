@@ -98,6 +98,7 @@ absl::Status NotLoaded(const ServedTable& table, std::string_view name,
 
 bool Stuck(const std::string& name, const ServedTable::Version& version, TimePoint now) {
   Scheduler& scheduler = version.served->scheduler();
+  if (scheduler.Idle()) return false;
   for (const SchedulerProgress::Run& run : scheduler.NewlyStuck(now))
     spdlog::warn("model '{}' version {}: a worker has been in one run for {:.0f} s (run {}: {})",
                  name, version.version, std::chrono::duration<double>(now - run.started).count(),
@@ -109,7 +110,7 @@ bool Stuck(const std::string& name, const ServedTable::Version& version, TimePoi
 
 void LocalServed::LogIncidents(TimePoint now) {
   const ModelInfo& info = model_->info();
-  for (const std::string& line : incidents_.Lines(scheduler_.Stats(), now))
+  for (const std::string& line : incidents_.Lines(scheduler_.Counts(), now))
     spdlog::warn("model '{}' version {}: {}", info.name, info.version, line);
 }
 

@@ -86,8 +86,10 @@ inline constexpr int kStuckTimes = 20;
 
 // --- Slots and the end.
 
-// A slot that is idle for so long gives back its memory.
+// A slot that is idle for so long gives back its memory. One that only the warm-up has used does so
+// sooner: of many models that are loaded at once, few are asked at once.
 inline constexpr Duration kTrimAfter = std::chrono::minutes(1);
+inline constexpr Duration kTrimUnaskedAfter = std::chrono::seconds(1);
 
 // For runs that were cancelled by Stop, until they are left alone.
 inline constexpr Duration kLastStep = std::chrono::seconds(1);

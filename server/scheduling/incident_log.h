@@ -16,8 +16,8 @@ class IncidentLog {
  public:
   static constexpr Duration kEvery = std::chrono::minutes(1);
 
-  // The lines that are due, given all that happened so far: "12 requests refused: the queue was
-  // full".
+  // The lines that are due, given all that happened so far (Scheduler::Counts): "12 requests
+  // refused: the queue was full".
   std::vector<std::string> Lines(const SchedulerStats& stats, TimePoint now);
 
  private:

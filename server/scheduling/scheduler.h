@@ -46,7 +46,7 @@ class Scheduler {
   // cancelled, and what waits is refused with UNAVAILABLE. False: some have not ended, and the
   // threads are there until they do. May be called again.
   bool StopBy(TimePoint deadline);
-  // After StopBy: whether all runs have ended, so that Stop need not wait.
+  // Nothing waits or runs. After StopBy: Stop need not wait.
   bool Idle() const;
   // The runs under way, for a log: "w0:m for 31 s, a caller's thread for 2 s".
   std::string RunsUnderWay(TimePoint now) const;
@@ -55,13 +55,15 @@ class Scheduler {
   // The runs that are stuck at `now` and were not named before.
   std::vector<SchedulerProgress::Run> NewlyStuck(TimePoint now);
   SchedulerStats Stats() const;
+  // Of the stats what is counted of requests and runs, which takes no time to put together.
+  SchedulerStats Counts() const;
   // A request for this model that was refused before it could be submitted, for Stats.
   void CountRefused(absl::StatusCode code) {
     state_.completion.counts().Add(Outcome::kFailed, absl::Status(code, ""));
   }
 
-  // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
-  // then.
+  // Gives back what slots keep between runs, of those idle for a minute at `now`, or for a second
+  // when only the warm-up has used them. Called now and then.
   void TrimIdle(TimePoint now) { workers_.TrimIdle(now); }
 
   // For tests, without threads: ends expired and cancelled requests, then runs one batch if one is

@@ -63,13 +63,19 @@ std::vector<SchedulerProgress::Run> Scheduler::NewlyStuck(TimePoint now) {
   return stuck;
 }
 
-SchedulerStats Scheduler::Stats() const {
+SchedulerStats Scheduler::Counts() const {
   SchedulerStats stats;
   state_.completion.counts().CopyTo(&stats);
+  MutexLock lock(state_.mutex);
+  static_cast<RunCounts&>(stats) = state_.counts;
+  return stats;
+}
+
+SchedulerStats Scheduler::Stats() const {
+  SchedulerStats stats = Counts();
   stats.estimates = state_.options.estimates;
   MutexLock lock(state_.mutex);
   const TimePoint now = state_.Now();
-  static_cast<RunCounts&>(stats) = state_.counts;
   stats.profiles = state_.profiles.Stats();
   for (const ProfileStats& profile : stats.profiles) stats.batches.Add(profile.batches);
   const QueueLoad& load = state_.queue.load();

@@ -77,7 +77,7 @@ class SlotTable {
   // The warm-up has used them all until `now`.
   SlotTable(int slots, TimePoint now) : slots_(slots) {
     for (int slot = slots - 1; slot >= 0; --slot) {
-      slots_[slot].idle_since = now;
+      slots_[slot].idle_since = now - (tuning::kTrimAfter - tuning::kTrimUnaskedAfter);
       idle_.push_back(slot);
     }
   }
