@@ -19,7 +19,7 @@ Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
   for (const ModelConfig& model : models)
     SetCurrent(&ModelNamed(model.name, &models_), std::make_shared<const ModelConfig>(model),
                cpu_shares);
-  TouchAll(true);
+  for (const auto& named : models_) Touch(named.second, true);
 }
 
 void Lifecycle::Touch(const ModelState& model, bool changed) {
@@ -32,12 +32,8 @@ void Lifecycle::Touch(const ModelState& model, bool changed) {
   }
 }
 
-void Lifecycle::TouchAll(bool changed) {
-  for (const auto& named : models_) Touch(named.second, changed);
-}
-
-void Lifecycle::Scanned(const std::string& model, int64_t ticket,
-                        const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now) {
+void Lifecycle::Scanned(const std::string& model, int64_t ticket, const ScanResult& result,
+                        TimePoint now) {
   if (const auto scan = scanning_.find(ticket); scan != scanning_.end()) {
     scanned_places_.erase(scan->second);
     scanning_.erase(scan);
@@ -46,8 +42,17 @@ void Lifecycle::Scanned(const std::string& model, int64_t ticket,
   hindered_.clear();
   const auto it = models_.find(model);
   if (it == models_.end()) return;
-  const bool changed = NoteScanned(&it->second, ticket, found, now, options_.times);
+  const bool changed = NoteScanned(&it->second, ticket, result, now, options_.times);
   Touch(it->second, changed);
+}
+
+void Lifecycle::FilesChanged(const std::set<std::string>& models, TimePoint now) {
+  for (const std::string& name : models) {
+    const auto it = models_.find(name);
+    if (it == models_.end()) continue;
+    NoteFilesChanged(&it->second, now);
+    Touch(it->second, false);
+  }
 }
 
 void Lifecycle::Loaded(const std::string& model, ServableId id, const absl::Status& status,
@@ -84,7 +89,10 @@ Work Lifecycle::Step(TimePoint now, std::vector<Ended>* ended) {
     stepped.insert(names.begin(), names.end());
     const size_t before = ended->size();
     more = reloads_.Advance(now, ended);
-    if (more) TouchAll(ended->size() != before);
+    if (!more) break;
+    for (const std::string& name : reloads_.involved())
+      if (const auto it = models_.find(name); it != models_.end())
+        Touch(it->second, ended->size() != before);
   }
   BeginScans(stepped, now, &work);
   for (const std::string& name : stepped) Forget(name);
@@ -131,7 +139,7 @@ void Lifecycle::BeginScans(const std::set<std::string>& models, TimePoint now, W
       hindered_.insert(model->name);
       continue;
     }
-    work->scans.push_back(BeginScan(*model, target));
+    work->scans.push_back(BeginScan(*model, now, target));
     scanning_[target->scan_ticket] = place;
   }
 }

@@ -42,8 +42,9 @@ class Lifecycle {
   Lifecycle& operator=(const Lifecycle&) = delete;
 
   // What happened. Models and tickets that are gone are ignored.
-  void Scanned(const std::string& model, int64_t ticket,
-               const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now);
+  void Scanned(const std::string& model, int64_t ticket, const ScanResult& result, TimePoint now);
+  // By the watches of these.
+  void FilesChanged(const std::set<std::string>& models, TimePoint now);
   void Loaded(const std::string& model, ServableId id, const absl::Status& status, TimePoint now,
               const std::optional<FileIdentity>& identity = {});
   void Unloaded(const std::string& model, ServableId id,
@@ -68,7 +69,6 @@ class Lifecycle {
 
  private:
   void Touch(const ModelState& model, bool changed);
-  void TouchAll(bool changed);
   void StepModel(ModelState* model, TimePoint now, Work* work);
   void BeginScans(const std::set<std::string>& models, TimePoint now, Work* work);
   void SetAlarm(const std::string& model, TimePoint at);  // max(): none

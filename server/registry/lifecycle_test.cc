@@ -270,6 +270,7 @@ TEST(LifecycleTest, APlaceIsGivenUpAfterAsManyLooksAsLoads) {
 TEST(LifecycleTest, AScanStepsOnlyItsOwnModel) {
   constexpr int kModels = 50;
   std::vector<ModelConfig> models;
+  models.reserve(kModels);
   for (int i = 0; i < kModels; ++i) models.push_back(TestModel("m" + std::to_string(i)));
   Lifecycle lifecycle(models, Lifecycle::Options());
   TimePoint now(std::chrono::hours(1));
@@ -279,7 +280,7 @@ TEST(LifecycleTest, AScanStepsOnlyItsOwnModel) {
     ASSERT_EQ(work.scans.size(), kModels);
     const int64_t before = lifecycle.stepped();
     for (const ScanAction& scan : work.scans) {
-      lifecycle.Scanned(scan.model, scan.ticket, absl::NotFoundError("nothing yet"), now);
+      lifecycle.Scanned(scan.model, scan.ticket, {absl::NotFoundError("nothing yet")}, now);
       EXPECT_TRUE(lifecycle.Step(now, &ended).scans.empty());
     }
     EXPECT_EQ(lifecycle.stepped() - before, kModels);

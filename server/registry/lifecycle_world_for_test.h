@@ -71,6 +71,13 @@ class LifecycleWorld {
     Step();
   }
   size_t hung_scans() const { return hung_scans_.size(); }
+  // Whether scans that ask for it are watched. Who has changed something tells.
+  void SetWatching(bool watching) { watching_ = watching; }
+  void Tell(const std::string& model) {
+    lifecycle_.FilesChanged({model}, now_);
+    Step();
+  }
+  int watches_tried() const { return watches_tried_; }
   // Loads of this version end so, from now on.
   void Break(const std::string& model, int64_t version, const absl::Status& error) {
     broken_[{model, version}] = error;
@@ -206,7 +213,9 @@ class LifecycleWorld {
 
  private:
   void End(const ScanAction& scan) {
-    lifecycle_.Scanned(scan.model, scan.ticket, Look(scan), now_);
+    watches_tried_ += scan.watch != nullptr ? 1 : 0;
+    lifecycle_.Scanned(scan.model, scan.ticket, {Look(scan), watching_ && scan.watch != nullptr},
+                       now_);
     ++scans_;
   }
   absl::StatusOr<std::vector<FoundVersion>> Look(const ScanAction& scan) {
@@ -241,7 +250,8 @@ class LifecycleWorld {
   std::set<ServableId> ids_, retried_, loaded_;
   std::map<int64_t, absl::Status> outcomes_;
   std::vector<std::shared_ptr<Transaction>> transactions_;
-  int scans_ = 0, finished_loads_ = 0;
+  int scans_ = 0, finished_loads_ = 0, watches_tried_ = 0;
+  bool watching_ = false;
   std::set<int64_t> scanned_versions_;
   Lifecycle lifecycle_;
 };

@@ -60,6 +60,8 @@ Manager::Manager(const std::vector<ModelConfig>& models, const RegistryOptions& 
                  const MemoryBudget& memory, LoadWatch* load_watch, Publication* publication)
     : options_(options),
       publication_(*publication),
+      watch_(std::chrono::seconds(options.lifecycle.file_system_poll_wait_seconds),
+             options.watch_with),
       tasks_(std::make_shared<TaskThreadPool>(1, ThreadTraits{"manager", 0, {}},
                                               [this] { return Advance(); })),
       lifecycle_(models, LifecycleOptions(options.lifecycle)),
@@ -76,6 +78,7 @@ Manager::Manager(const std::vector<ModelConfig>& models, const RegistryOptions& 
 }
 
 absl::Status Manager::Start() {
+  watch_.Start();
   FLOE_RETURN_IF_ERROR(scans_.Start());
   FLOE_RETURN_IF_ERROR(host_.Start());
   return tasks_->Start();
@@ -89,6 +92,8 @@ bool Manager::Post(std::function<void(Lifecycle*)> task) {
 TimePoint Manager::Advance() {
   started_ |= lifecycle_.Settled();
   const TimePoint now = options_.clock->Now();
+  // A reload may bring versions that have just been copied.
+  lifecycle_.FilesChanged(watch_.TakeChanged(now, lifecycle_.reloads().any()), now);
   std::vector<Reloads::Ended> ended;
   const Work work = lifecycle_.Step(now, &ended);
   TimePoint next = std::min(work.next, host_.EndLate(now));
@@ -96,6 +101,7 @@ TimePoint Manager::Advance() {
   CarryOut(work, now);
   EndReloads(ended);
   if (!work.unloads.empty()) next = std::min(next, now + options_.drain);
+  next = std::min(next, watch_.next());
   // A clock of its own does not run: a task says when to look at it.
   return options_.clock == &Clock::Steady() ? next : TimePoint::max();
 }
@@ -106,11 +112,14 @@ void Manager::CarryOut(const Work& work, TimePoint now) {
   for (const LoadAction& action : work.loads) host_.Load(action, started_);
 }
 
+// It watches first: what changes later is told.
 void Manager::RunScan(const ScanAction& action) {
-  auto found = options_.scan_with ? options_.scan_with(action.base_path, action.versions)
-                                  : ScanVersions(action.base_path, action.versions);
-  tasks_->Post([this, action, found = std::move(found)] {
-    lifecycle_.Scanned(action.model, action.ticket, found, options_.clock->Now());
+  const bool watches = watch_.Watch(action);
+  ScanResult result{options_.scan_with ? options_.scan_with(action.base_path, action.versions)
+                                       : ScanVersions(action.base_path, action.versions),
+                    watches};
+  tasks_->Post([this, action, result = std::move(result)] {
+    lifecycle_.Scanned(action.model, action.ticket, result, options_.clock->Now());
   });
 }
 

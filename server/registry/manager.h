@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/task_thread_pool.h"
+#include "server/registry/change_watch.h"
 #include "server/registry/lifecycle.h"
 #include "server/registry/lifecycle_log.h"
 #include "server/registry/served_table.h"
@@ -41,6 +42,7 @@ class Manager {
 
   const RegistryOptions& options_;
   Publication& publication_;
+  ChangeWatch watch_;
   const std::shared_ptr<TaskThreadPool> tasks_;  // of the one thread
 
   // The thread's; others touch them only before it starts and after it has ended.

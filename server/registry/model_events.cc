@@ -151,6 +151,32 @@ Found::Version See(ModelState* model, Target* target, const FoundVersion& files,
   return {files, since, settled};
 }
 
+// Nothing of its files is waited for: each version is loaded, or more than its number was not asked
+// for.
+bool IsAtRest(const ModelState& model, const Target& target) {
+  const auto rests = [&](const Found::Version& one) {
+    if (!one.files.scanned) return true;
+    const Servable* const loaded = model.Find(target.revision(), one.files.version);
+    return loaded != nullptr && loaded->Available();
+  };
+  const std::vector<Found::Version>& versions = target.found.versions;
+  return target.found.fresh && std::all_of(versions.begin(), versions.end(), rests);
+}
+
+// After a scan that succeeded. A difference that no watch has told means that paths lead elsewhere.
+void NoteWatched(const ModelState& model, bool watches, bool differs, TimePoint now,
+                 const LifecycleTimes& times, Target* target) {
+  Watched& watched = target->watched;
+  if (watched.tried && !watches) watched.retry_at = now + times.rescan;
+  watched.all =
+      (watches || (watched.all && !differs)) && !watched.changed && IsAtRest(model, *target);
+  if (!watched.all) return;
+  // Not all models at once; but those of the same poll, for which threads wake together.
+  constexpr int64_t kTurns = 16;
+  const TimePoint next = now + times.rescan - NextId() % kTurns * times.rescan / (2 * kTurns);
+  target->next_scan = next - next.time_since_epoch() % times.poll;
+}
+
 // Whether these files are among what was found, as far as that is known.
 bool MayBe(const AttemptKey& key, const std::optional<Target>& target) {
   if (!target || target->revision() != key.revision) return false;
@@ -216,7 +242,7 @@ void Reconcile(ModelState* model, TimePoint now, Work* work) {
 }
 
 // What DesiredOf skips is skipped here, so that all it names are scanned.
-ScanAction BeginScan(const ModelState& model, Target* target) {
+ScanAction BeginScan(const ModelState& model, TimePoint now, Target* target) {
   VersionsToScan scan{target->config().versions};
   scan.marker = target->config().completion_marker;
   scan.labelled = LabelledVersions(target->config());
@@ -231,27 +257,44 @@ ScanAction BeginScan(const ModelState& model, Target* target) {
     if (one.Available()) scan.loaded_files[one.version()] = one.key.file;
   }
   target->scan_ticket = NextId();
-  return {model.name, target->scan_ticket, target->config().base_path, std::move(scan)};
+  Watched& watched = target->watched;
+  watched.changed = false;
+  watched.tried = !watched.all && now >= watched.retry_at && IsAtRest(model, *target);
+  return {model.name, target->scan_ticket, target->config().base_path, std::move(scan),
+          watched.tried ? watched.watch : nullptr};
 }
 
-bool NoteScanned(ModelState* model, int64_t ticket,
-                 const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now,
+bool NoteScanned(ModelState* model, int64_t ticket, const ScanResult& result, TimePoint now,
                  const LifecycleTimes& times) {
   Target* target = nullptr;
   for (std::optional<Target>* one : {&model->current, &model->staged})
     if (*one && (*one)->scan_ticket == ticket) target = &**one;
   if (target == nullptr) return false;
+  const auto& found = result.found;
   bool changed = NoteOutcome(target, found.status(), now, times);
-  if (!found.ok()) return changed;
-  changed |= found->size() != target->found.versions.size();
+  if (!found.ok()) {
+    target->watched.all = false;
+    return changed;
+  }
+  bool differs = found->size() != target->found.versions.size();
   std::vector<Found::Version> versions;
   for (const FoundVersion& files : *found)
-    versions.push_back(See(model, target, files, now, times.Settle(), &changed));
+    versions.push_back(See(model, target, files, now, times.Settle(), &differs));
   target->found.versions = std::move(versions);
+  NoteWatched(*model, result.watches, differs, now, times, target);
   const bool staged = model->staged && target == &*model->staged;
   if (staged && target->revision() == model->current_revision()) ForgetWhatIsNews(model);
   ForgetAttempts(model, target->revision());
-  return changed;
+  return changed || differs;
+}
+
+void NoteFilesChanged(ModelState* model, TimePoint now) {
+  for (std::optional<Target>* target : {&model->current, &model->staged}) {
+    if (!*target) continue;
+    (*target)->watched.changed = true;
+    (*target)->watched.all = false;
+    (*target)->next_scan = std::min((*target)->next_scan, now);
+  }
 }
 
 void NoteLoaded(ModelState* model, ServableId id, const absl::Status& status, TimePoint now,

@@ -12,12 +12,14 @@
 
 namespace floe::server {
 
-// Scan base_path and report with NoteScanned.
+// Scan base_path and report with NoteScanned. Before that, watch base_path and the loaded files if
+// `watch` is set.
 struct ScanAction {
   std::string model;
   int64_t ticket = 0;
   std::string base_path;
   VersionsToScan versions;
+  std::shared_ptr<FileWatch> watch;
 };
 
 // Load and warm up, and report with NoteLoaded.
@@ -52,11 +54,17 @@ struct Work {
 void Reconcile(ModelState* model, TimePoint now, Work* work);
 
 // A scan begins.
-ScanAction BeginScan(const ModelState& model, Target* target);
-// A scan ended. True: something is different.
-bool NoteScanned(ModelState* model, int64_t ticket,
-                 const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now,
+ScanAction BeginScan(const ModelState& model, TimePoint now, Target* target);
+// How a scan ended. `watches`: its action's watch is set.
+struct ScanResult {
+  absl::StatusOr<std::vector<FoundVersion>> found;
+  bool watches = false;
+};
+// True: something is different.
+bool NoteScanned(ModelState* model, int64_t ticket, const ScanResult& result, TimePoint now,
                  const LifecycleTimes& times);
+// A watch tells that something may be different: it is scanned, or scanned once more.
+void NoteFilesChanged(ModelState* model, TimePoint now);
 // A load ended. `identity`: of the file, where it is known.
 void NoteLoaded(ModelState* model, ServableId id, const absl::Status& status, TimePoint now,
                 const LifecycleTimes& times, const std::optional<FileIdentity>& identity);

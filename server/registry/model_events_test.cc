@@ -26,8 +26,8 @@ class ModelEventsTest : public testing::Test {
     SetCurrent(&model_, std::make_shared<const ModelConfig>(), {});
   }
   bool Scan(const std::vector<FoundVersion>& found) {
-    (void)BeginScan(model_, &*model_.current);
-    return NoteScanned(&model_, model_.current->scan_ticket, found, now_, times_);
+    (void)BeginScan(model_, now_, &*model_.current);
+    return NoteScanned(&model_, model_.current->scan_ticket, {found}, now_, times_);
   }
   Work Step() {
     Work work;
@@ -102,8 +102,8 @@ TEST_F(ModelEventsTest, FailuresOfAConfigurationThatIsDroppedAreForgotten) {
   ModelConfig other;
   other.workers = 7;
   Stage(&model_, std::make_shared<const ModelConfig>(other), {});
-  (void)BeginScan(model_, &*model_.staged);
-  NoteScanned(&model_, model_.staged->scan_ticket, std::vector{FileVersion(1)}, now_, times_);
+  (void)BeginScan(model_, now_, &*model_.staged);
+  NoteScanned(&model_, model_.staged->scan_ticket, {std::vector{FileVersion(1)}}, now_, times_);
   const Work work = Step();
   ASSERT_EQ(work.loads.size(), 1u);
   NoteLoaded(&model_, work.loads[0].id, kPassingFailure, now_, times_, {});
@@ -127,8 +127,8 @@ TEST_F(ModelEventsTest, AVersionThatIsGoneIsRememberedAsEnded) {
 TEST_F(ModelEventsTest, APlaceIsGivenUpThoughScansGoOn) {
   times_.max_retries = 1;
   for (const bool given_up : {false, true}) {
-    (void)BeginScan(model_, &*model_.current);
-    EXPECT_TRUE(NoteScanned(&model_, model_.current->scan_ticket, kPassingFailure, now_, times_));
+    (void)BeginScan(model_, now_, &*model_.current);
+    EXPECT_TRUE(NoteScanned(&model_, model_.current->scan_ticket, {kPassingFailure}, now_, times_));
     EXPECT_EQ(model_.current->failed_scans->retry_at == TimePoint::max(), given_up);
     EXPECT_EQ(model_.current->next_scan, now_ + times_.poll);
   }
@@ -149,8 +149,8 @@ TEST_F(ModelEventsTest, StagingTellsHowFarItIs) {
   Stage(&model_, std::make_shared<const ModelConfig>(), {});
   EXPECT_EQ(*ProgressOfStaged(model_, true), StagedProgress::kWaiting);
   EXPECT_EQ(*ProgressOfStaged(model_, false), StagedProgress::kReady) << "it stays as it is";
-  (void)BeginScan(model_, &*model_.staged);
-  NoteScanned(&model_, model_.staged->scan_ticket, std::vector{FileVersion(1)}, now_, times_);
+  (void)BeginScan(model_, now_, &*model_.staged);
+  NoteScanned(&model_, model_.staged->scan_ticket, {std::vector{FileVersion(1)}}, now_, times_);
   Step();
   EXPECT_EQ(StagedWaitsFor(model_), "version 1 is being loaded");
   EXPECT_FALSE(WillBeAvailable(model_, 1));

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/file_watcher.h"
 #include "config/config.h"
 #include "config/cpu_budget.h"
 #include "server/registry/registry.h"
@@ -32,6 +33,7 @@ struct LifecycleTimes {
   Duration poll = std::chrono::seconds(1);  // between two scans of a base_path; 0: at reloads only
   Duration retry = std::chrono::seconds(60);
   int64_t max_retries = 5;  // of loads, and of scans before a place counts as failed
+  Duration rescan = std::chrono::seconds(60);  // the most between two scans of what is watched
 
   // Files of a version that stayed the same so long are complete.
   Duration Settle() const { return std::min<Duration>(poll, std::chrono::seconds(1)); }
@@ -124,6 +126,15 @@ inline const Servable* FindServable(const Servables& servables, int64_t revision
   return nullptr;
 }
 
+// Whether the system tells what changes under a base_path, so that scans need not look for it.
+struct Watched {
+  bool all = false;                       // that the last scan depends on
+  bool changed = false;                   // since the last scan began
+  bool tried = false;                     // by the last scan
+  TimePoint retry_at = TimePoint::min();  // not before
+  std::shared_ptr<FileWatch> watch = std::make_shared<FileWatch>();
+};
+
 // A configuration and the scans of its base_path.
 struct Target {
   Configuration configuration;
@@ -133,6 +144,7 @@ struct Target {
   int64_t scan_ticket = 0;              // of the scan under way; 0: none
   TimePoint next_scan = TimePoint::min();
   std::shared_ptr<EmptyVersions> empty = std::make_shared<EmptyVersions>();
+  Watched watched;
 
   const ModelConfig& config() const { return *configuration.model; }
   int64_t revision() const { return configuration.revision; }
@@ -142,9 +154,10 @@ struct Target {
 // Threading: one thread at a time.
 struct ModelState {
   std::string name;
-  std::optional<Target> current;  // active; none: it is only being tried, or being removed
-  std::optional<Target> staged;   // that a reload tries
-  int64_t reloads = 0;            // that have begun
+  std::optional<Target> current;      // active; none: it is only being tried, or being removed
+  std::optional<Target> staged;       // that a reload tries
+  std::optional<Configuration> kept;  // of a reload that has nothing to try: it loads to the same
+  int64_t reloads = 0;                // that have begun
   Servables servables;
   // Of both configurations, also of versions that nobody wants any more: the next reload may come
   // upon the same files.

@@ -146,14 +146,19 @@ bool Reloads::Advance(TimePoint now, std::vector<Ended>* ended) {
 absl::Status Reloads::Begin(TimePoint now) {
   const ReloadRequest& reload = queue_.front()->wanted;
   scans_until_ = std::min(reload.deadline, now + kScanTimeout);
+  involved_.clear();
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   FLOE_RETURN_IF_ERROR(CheckModels(reload.models));
   const CpuShares cpu_shares = CpuSharesOf(reload.models);
-  for (const ModelConfig& model : reload.models) {
-    Stage(&ModelNamed(model.name, &models_), std::make_shared<const ModelConfig>(model),
-          cpu_shares);
-    unready_.insert(model.name);
+  for (const ModelConfig& wanted : reload.models) {
+    ModelState* const model = &ModelNamed(wanted.name, &models_);
+    const auto config = std::make_shared<const ModelConfig>(wanted);
+    if (Keep(model, config, cpu_shares)) continue;
+    Stage(model, config, cpu_shares);
+    unready_.insert(wanted.name);
   }
+  for (const auto& [name, model] : models_)
+    if (!model.kept) involved_.insert(name);
   waits_for_scans_ = true;
   return absl::OkStatus();
 }
@@ -213,7 +218,10 @@ void Reloads::CommitAll() {
 }
 
 void Reloads::Finish(const absl::Status& status, std::vector<Ended>* ended) {
-  for (auto& [name, model] : models_) model.staged.reset();
+  for (auto& [name, model] : models_) {
+    model.staged.reset();
+    model.kept.reset();
+  }
   unready_.clear();
   config_.last_error = Annotate(status, kNotChanged);
   ended->push_back({queue_.front(), config_.last_error, ""});

@@ -71,8 +71,11 @@ class Reloads {
   void Touched(const std::set<std::string>& models) {
     touched_.insert(models.begin(), models.end());
   }
-  // Begins, ends or goes on with what is under way. True: models have something new to decide.
+  bool any() const { return !queue_.empty(); }
+  // Begins, ends or goes on with what is under way. True: involved() have something new to decide.
   bool Advance(TimePoint now, std::vector<Ended>* ended);
+  // The models that the last one to begin may change.
+  const std::set<std::string>& involved() const { return involved_; }
   TimePoint Next(TimePoint now) const;  // when to advance though nothing has happened
 
  private:
@@ -93,6 +96,7 @@ class Reloads {
   TimePoint scans_until_ = TimePoint::min();  // see ProgressOfStaged
   bool waits_for_scans_ = false;
   std::set<std::string> touched_, unready_;  // since the last Progress; staged and not ready
+  std::set<std::string> involved_;
 };
 
 }  // namespace floe::server

@@ -63,6 +63,15 @@ void SetCurrent(ModelState* model, std::shared_ptr<const ModelConfig> config,
   model->current.emplace().configuration = {std::move(config), cpu_shares, NextId()};
 }
 
+bool Keep(ModelState* model, const std::shared_ptr<const ModelConfig>& config,
+          const CpuShares& cpu_shares) {
+  if (!model->current || !model->current->watched.all || !model->attempts.empty() ||
+      !(model->current->config() == *config))
+    return false;
+  model->kept = Configuration{config, cpu_shares, model->current_revision()};
+  return true;
+}
+
 void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config,
            const CpuShares& cpu_shares) {
   ++model->reloads;
@@ -73,6 +82,7 @@ void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config,
   if (!alike) return;
   // Loaded versions are not scanned again, and what is known of them is needed once they are gone.
   staged.found.versions = model->current->found.versions;
+  staged.watched = model->current->watched;  // of the same base_path
   for (auto& [key, attempt] : model->attempts) {
     if (!MayRetryLoad(key, attempt)) continue;
     attempt.failures = 1;  // not 0: nothing is taken away for it yet
@@ -81,6 +91,10 @@ void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config,
 }
 
 void Commit(ModelState* model) {
+  if (model->kept) {
+    model->current->configuration = *std::exchange(model->kept, {});
+    return;
+  }
   if (!model->staged) {
     model->current.reset();
     model->ended.clear();

@@ -12,12 +12,16 @@ namespace floe::server {
 void SetCurrent(ModelState* model, std::shared_ptr<const ModelConfig> config,
                 const CpuShares& cpu_shares);
 
+// The same configuration again, of a model that is watched and at rest: nothing is scanned.
+bool Keep(ModelState* model, const std::shared_ptr<const ModelConfig>& config,
+          const CpuShares& cpu_shares);
 // Scans and loads beside what is active. Versions that have failed, and may succeed, are retried.
 // Where the configuration loads to the same as before, versions known to fail, also from an attempt
 // before, are no reason for this one to fail.
 void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config,
            const CpuShares& cpu_shares);
-void Commit(ModelState* model);  // staged becomes current; without one the model is removed
+// What is staged or kept becomes current; without either the model is removed.
+void Commit(ModelState* model);
 
 // How far the staged configuration is. An error ends the reload. A scan that has not ended holds up
 // a model that stays as it is only while `wait_for_scans`.

@@ -11,6 +11,7 @@
 #include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "base/task_thread_pool.h"
+#include "server/registry/change_watch.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
 #include "server/registry/model_events.h"
@@ -25,6 +26,7 @@ struct RegistryOptions {
   const Clock* clock = &Clock::Steady();  // outlives the registry; another one: see Wake
   LoadFunction load_with;                 // empty: LoadModel
   ScanFunction scan_with;                 // empty: ScanVersions
+  WatcherFunction watch_with;             // empty: FileWatcher::Create
   TrialFunction trial;  // of what lifecycle.trial_load says; empty: nothing is tried
   // How long the end of a version waits for its requests and runs.
   Duration drain = std::chrono::seconds(30);
