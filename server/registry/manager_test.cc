@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class ReadOnly : public Publication {
+class ManagedPublication : public Publication {
  public:
   using Publication::Publication;
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view) const override {
@@ -47,7 +47,7 @@ class ManagerTest : public RegistryTest {
   RegistryOptions options_ = Once();
   MemoryBudget memory_;
   LoadWatch watch_;
-  ReadOnly publication_{&health_, /*strict_readiness=*/true, nullptr};
+  ManagedPublication publication_{&health_, /*strict_readiness=*/true, nullptr};
   std::unique_ptr<Manager> manager_;
 };
 
