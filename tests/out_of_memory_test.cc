@@ -172,7 +172,6 @@ TEST(OutOfMemory, LoadingAsTheServerDoes) {
   config.name = "m";
   config.workers = 1;
   LoadOptions options;
-  options.prepare.timeout = Duration::zero();
   const LoadSource source{1, "", kGraph};
   FailEach(
       [&] {
