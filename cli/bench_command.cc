@@ -17,8 +17,6 @@
 namespace floe::cli {
 namespace {
 
-using Clock = MeasureClock;
-
 struct BenchOptions {
   MeasureOptions measure;
   std::vector<int64_t> batches;  // empty: the rows of the inputs, or 1
@@ -55,15 +53,15 @@ absl::Status Measure(const BoundCall& call, ExecContext& exec, double seconds, R
   constexpr size_t kSamples = size_t{1} << 20;
   std::vector<float> samples;
   samples.reserve(kSamples);
-  const Clock::time_point start = Clock::now();
-  const Clock::time_point end = start + Seconds(seconds);
+  const MeasureClock::time_point start = MeasureClock::now();
+  const MeasureClock::time_point end = start + Seconds(seconds);
   result->min_us = 1e30;
   // One reading between calls: the end of one is the start of the next, less what storing the
   // sample takes.
-  Clock::time_point before = Clock::now();
+  MeasureClock::time_point before = MeasureClock::now();
   do {
     FLOE_RETURN_IF_ERROR(RunCall(call, exec));
-    const Clock::time_point after = Clock::now();
+    const MeasureClock::time_point after = MeasureClock::now();
     const double us = Microseconds(after - before);
     if (samples.size() < kSamples) {
       samples.push_back(us);
@@ -72,7 +70,7 @@ absl::Status Measure(const BoundCall& call, ExecContext& exec, double seconds, R
     }
     result->min_us = std::min(result->min_us, us);
     ++result->calls;
-    before = Clock::now();
+    before = MeasureClock::now();
   } while (before < end);
   result->mean_us = Microseconds(before - start) / result->calls;
   std::sort(samples.begin(), samples.end());
@@ -87,10 +85,10 @@ absl::StatusOr<Result> Bench(const MeasureOptions& options, const MeasuredModel&
   result.load_ms = model.load_ms;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, MeasuredInputs(options, model, batch));
   ExecContext exec(options.threads);
-  const Clock::time_point first_start = Clock::now();
+  const MeasureClock::time_point first_start = MeasureClock::now();
   FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*model.local.signature, inputs));
   FLOE_RETURN_IF_ERROR(RunCall(call, exec));
-  result.first_us = Microseconds(Clock::now() - first_start);
+  result.first_us = Microseconds(MeasureClock::now() - first_start);
   result.batch = RowsOf(call, batch);
   FLOE_RETURN_IF_ERROR(
       Repeat(options.seconds / 10, 0, [&] { return RunCall(call, exec); }).status());

@@ -22,9 +22,6 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kMetadata[] = "/tensorflow.serving.PredictionService/GetModelMetadata";
-constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
-
 class BenchServer : public testing::Test {
  protected:
   // x: float32 [?,2,?]; names: string [?]. Version 3.

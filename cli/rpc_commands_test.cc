@@ -29,8 +29,6 @@ using testing::HasSubstr;
 
 constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
 constexpr char kModelStatus[] = "/tensorflow.serving.ModelService/GetModelStatus";
-constexpr char kMetadata[] = "/tensorflow.serving.PredictionService/GetModelMetadata";
-constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
 
 class RpcCommands : public testing::Test {
  protected:

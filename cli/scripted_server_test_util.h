@@ -17,6 +17,9 @@
 
 namespace floe::cli {
 
+inline constexpr char kMetadata[] = "/tensorflow.serving.PredictionService/GetModelMetadata";
+inline constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
+
 // Any unary RPC, as a function of bytes, behind a unix socket.
 class ScriptedServer : public grpc::CallbackGenericService {
  public:

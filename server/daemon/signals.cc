@@ -17,7 +17,7 @@ namespace {
 // Only wakes the watcher.
 const int kWake = SIGRTMIN;
 
-sigset_t Watched() {
+sigset_t WatchedSignals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2, kWake}) sigaddset(&set, signal);
@@ -40,7 +40,7 @@ void ToggleDebugLog() {
 }  // namespace
 
 void BlockSignals() {
-  const sigset_t set = Watched();
+  const sigset_t set = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }
@@ -71,7 +71,7 @@ void SignalWatcher::Exit(int code, const std::string& text) {
 }
 
 void SignalWatcher::Watch() {
-  const sigset_t set = Watched();
+  const sigset_t set = WatchedSignals();
   int received = 0;
   while (!leaving_) {
     std::optional<End> end;
