@@ -2,6 +2,7 @@
 
 #include <hwy/nanobenchmark.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -47,6 +48,9 @@ int64_t TargetsRuledOut(const char* forced) {
   return 0;
 }
 
+// Of the target that Highway has chosen; null: nobody has asked.
+std::atomic<const char*> chosen_name{nullptr};
+
 }  // namespace
 
 void ChooseIsa() {
@@ -59,15 +63,16 @@ void ChooseIsa() {
   // Asking the CPU takes microseconds, in a virtual machine many: only at first, and after tests
   // have narrowed the supported targets, which takes the choice back.
   hwy::ChosenTarget& chosen = hwy::GetChosenTarget();
-  if (!chosen.IsInitialized()) chosen.Update(hwy::SupportedTargets());
+  if (chosen.IsInitialized() && chosen_name != nullptr) return;
+  // Where Highway detects the CPU, it chooses the best target at once, whatever level is forced.
+  const int64_t targets = hwy::SupportedTargets();
+  chosen.Update(targets);
+  chosen_name = BestName(targets);
 }
 
 std::string IsaName() {
   ChooseIsa();
-  // Where Highway detects the CPU, it chooses the best target at once, whatever level is forced.
-  const int64_t targets = hwy::SupportedTargets();
-  hwy::GetChosenTarget().Update(targets);
-  return BestName(targets);
+  return chosen_name.load();
 }
 
 }  // namespace floe::kernels
