@@ -48,6 +48,13 @@ TEST(Estimate, CountsWhatFollowsAProduct) {
             1.5 * RunMicros(*PlanOf(Dense(4, 512, "Relu"), row), 64));
 }
 
+// Columns are computed by whole vectors, however few there are.
+TEST(Estimate, FewColumnsTakeAsLongAsAVector) {
+  const Shape row({1, 8});
+  EXPECT_GT(RunMicros(*PlanOf(Dense(8, 1), row), 64),
+            0.8 * RunMicros(*PlanOf(Dense(8, 4), row), 64));
+}
+
 // What a part of a table is read for does not depend on how long the table is.
 TEST(Estimate, GatherReadsWhatItGives) {
   const auto micros = [](int64_t words) {

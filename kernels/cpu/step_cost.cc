@@ -44,14 +44,14 @@ constexpr double kPlainMacs = 1'000;
 struct Core {
   double macs_per_us;  // of large products
   double narrower;     // how much longer an element takes than with AVX-512
-  int64_t lanes;       // that columns of a product fill
+  kernels::GemmKernels gemm;
 };
 
 const Core& CoreOfIsa() {
   static const Core core = [] {
     const std::string isa = kernels::IsaName();
     const double narrower = isa == "avx512" ? 1 : isa == "avx2" ? 1.6 : isa == "scalar" ? 10 : 4;
-    return Core{kUsual * kernels::RatesOfIsa().macs_per_us, narrower, kernels::PickGemm().lanes};
+    return Core{kUsual * kernels::RatesOfIsa().macs_per_us, narrower, kernels::PickGemm()};
   }();
   return core;
 }
@@ -85,6 +85,7 @@ class Estimate {
       : call_(call), cost_(kernels::CostOfOp(call.node.op->name)) {
     for (const TensorType& type : call.outputs) out_bytes_ += Bytes(type, call.rows);
     if (!call.outputs.empty()) out_ = Elements(call.outputs[0], call.rows);
+    if (cost_.basis == CostBasis::kProduct) padded_ = Padded();
     moved_ =
         1 - std::min(1.0, static_cast<double>(call.bytes_in_place) / std::max(1.0, out_bytes_));
   }
@@ -118,6 +119,15 @@ class Estimate {
                                    [](const TensorType& type) { return type.shape.known(); });
     if (call_.node.op->flops == nullptr || !known) return out_;
     return call_.node.op->flops(call_.node, call_.inputs, call_.outputs, call_.rows);
+  }
+
+  // How many columns a product computes for each that it gives: whole vectors.
+  double Padded() const {
+    if (call_.outputs.empty() || out_ == 0) return 1;
+    const auto columns = static_cast<int64_t>(LastDim(call_.outputs[0], call_.rows));
+    const auto inner = static_cast<int64_t>(Flops() / 2 / out_);
+    if (columns == 0 || core_.gemm.Narrow(inner, columns)) return 1;
+    return static_cast<double>(core_.gemm.PaddedColumns(columns)) / static_cast<double>(columns);
   }
 
   double OfProduct() const {
