@@ -22,13 +22,14 @@ void AlarmThread::Add(Alarm* alarm) {
 
 void AlarmThread::Remove(Alarm* alarm) {
   MutexLock lock(mutex_);
+  alarms_.erase({alarm->at_, alarm});  // first: it may set itself while it rings
   while (ringing_ == alarm) changed_.Wait(mutex_);
-  alarms_.erase({alarm->at_, alarm});
 }
 
 void AlarmThread::Set(Alarm* alarm, TimePoint at) {
   MutexLock lock(mutex_);
   auto node = alarms_.extract({alarm->at_, alarm});
+  if (node.empty()) return;  // it has been stopped
   node.value().first = alarm->at_ = at;
   alarms_.insert(std::move(node));
   if (alarms_.begin()->second == alarm) changed_.NotifyAll();
@@ -62,7 +63,5 @@ Alarm::Alarm(std::shared_ptr<AlarmThread> thread, std::function<void()> ring)
     : thread_(std::move(thread)), ring_(std::move(ring)) {
   thread_->Add(this);
 }
-
-Alarm::~Alarm() { thread_->Remove(this); }
 
 }  // namespace floe

@@ -46,14 +46,16 @@ class Alarm {
   // `ring` runs on the thread, and should be short: it holds up the other alarms. Throws
   // std::system_error where the thread cannot be started.
   Alarm(std::shared_ptr<AlarmThread> thread, std::function<void()> ring);
-  // Waits while it rings. Not within `ring`, nor with a lock that `ring` takes.
-  ~Alarm();
+  ~Alarm() { Stop(); }
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
   // It rings once, then or soon after; the last call counts. max(): not at all, as at first. Any
   // thread, also within `ring` and with any lock held; it takes no memory.
   void Set(TimePoint at) { thread_->Set(this, at); }
+  // It does not ring any more, whatever it is set to. Waits while it rings. Not within `ring`, nor
+  // with a lock that `ring` takes.
+  void Stop() { thread_->Remove(this); }
 
  private:
   friend class AlarmThread;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
+#include <optional>
+#include <thread>
 #include <vector>
 
 namespace floe {
@@ -79,6 +82,31 @@ TEST(AlarmThread, AnAlarmThatRingsIsWaitedFor) {
   alarm.reset();
   EXPECT_TRUE(ended);
   other.join();
+}
+
+// Who rings may use the alarm to the end, also while another thread stops it.
+TEST(AlarmThread, AStoppedAlarmMayBeSetAndDoesNotRing) {
+  const auto thread = std::make_shared<AlarmThread>("alarms");
+  std::promise<void> began, go_on, rang;
+  std::optional<Alarm> alarm;
+  int rings = 0;
+  alarm.emplace(thread, [&] {
+    ++rings;
+    began.set_value();
+    go_on.get_future().wait();
+    alarm->Set(TimePoint::min());
+  });
+  alarm->Set(TimePoint::min());
+  began.get_future().wait();
+  std::thread other([&] { go_on.set_value(); });
+  alarm->Stop();
+  other.join();
+  alarm->Set(TimePoint::min());
+  alarm->Stop();
+  Alarm after(thread, [&] { rang.set_value(); });
+  after.Set(Clock::Steady().Now());
+  rang.get_future().wait();
+  EXPECT_EQ(rings, 1);
 }
 
 }  // namespace

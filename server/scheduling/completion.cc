@@ -104,7 +104,7 @@ bool Completion::Drain() {
 }
 
 void Completion::Stop() {
-  alarm_.reset();
+  if (alarm_) alarm_->Stop();
   while (Drain()) {
   }
 }

@@ -28,7 +28,9 @@ class Expiry {
 
   // Until then nothing is ended. Throws std::system_error.
   void Start(std::shared_ptr<AlarmThread> thread);
-  void Stop() { alarm_.reset(); }
+  void Stop() {
+    if (alarm_) alarm_->Stop();  // it stays: Ring may be under way, and uses it
+  }
   // A request with this deadline waits now. The caller, who knows the state by another name, locks.
   void Wake(TimePoint deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
