@@ -395,8 +395,8 @@ TEST(WarmUp, EstimatesRunsOfMoreAndMoreRows) {
   PlanExecutor small(1, 1, {.max_rows = 100});
   const int64_t four_rows =
       (*model->Find("")->default_variant().Bind({Shape({1, 2})}))->ArenaBytes(4);
-  const auto bounded = WarmUp(
-      *model, &small, {.max_rows = 100, .choose_rows = true, .max_arena_bytes = four_rows});
+  const auto bounded =
+      WarmUp(*model, &small, {.max_rows = 100, .choose_rows = true, .max_arena_bytes = four_rows});
   ASSERT_TRUE(bounded.ok());
   EXPECT_EQ(bounded->costs[0].curve.points().back().rows, 4);
 }

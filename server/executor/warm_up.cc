@@ -150,7 +150,7 @@ class VariantWarmer {
 
   // On a context of its own, so that slots keep nothing of it.
   absl::Status RunFirst(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
-                         WarmUpReport* report) {
+                        WarmUpReport* report) {
     // Its threads are as nice as the load, where those of slots will serve.
     ThreadTraits traits = ScopedThreadTraits::Current();
     traits.nice = std::max(traits.nice, NicenessBeyondProcess());
