@@ -142,6 +142,7 @@ void BindCost(const RunCost* cost, const PlanExecutor::Options& options, int64_t
   if (binding->rows > binding->max_rows) binding->key = binding->plan.get();
   if (cost == nullptr) return;
   binding->batch_gain = cost->batch_gain;
+  binding->estimated = cost->exact;
   binding->quick = cost->exact && binding->rows <= binding->max_rows &&
                    cost->curve.Micros(run_rows) < options.inline_below_us;
 }

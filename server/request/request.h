@@ -119,6 +119,7 @@ struct Binding {
   bool unbatchable = false;  // never shares a run
   bool splittable = false;   // its rows may be computed by several runs
   bool quick = false;        // short enough for the thread that brought it
+  bool estimated = false;    // its shapes are those that the estimate at load is of
   double batch_gain = 1;     // times the rows a second that the best batch brings
 };
 

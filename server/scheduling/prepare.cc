@@ -163,8 +163,8 @@ std::string NameOf(const Model& model, const CompiledSignature& variant) {
 std::vector<SignatureEstimate> EstimatesOf(const Model& model, const WarmUpReport& report) {
   std::vector<SignatureEstimate> estimates;
   for (const RunCost& cost : report.costs)
-    estimates.push_back({NameOf(model, *cost.variant), cost.max_rows, cost.curve.Micros(1),
-                         cost.why_not_batchable});
+    estimates.push_back({NameOf(model, *cost.variant), cost.max_rows,
+                         cost.exact ? cost.curve.Micros(1) : 0, cost.why_not_batchable});
   return estimates;
 }
 

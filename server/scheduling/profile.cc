@@ -76,6 +76,7 @@ CostProfile& CostProfiles::Of(const Request& request, const Executor& executor) 
   profile.name_ = std::move(name);
   profile.why_not_batchable_ = std::move(why);
   profile.max_rows_ = request.binding.max_rows;
+  profile.estimated_ = request.binding.estimated;
   profile.key_ = request.binding.key;
   profile.keep_ = request.binding.plan;
   profile.seen_ = ++now_;
@@ -87,7 +88,7 @@ std::vector<ProfileStats> CostProfiles::Stats() const {
   for (const CostProfile& profile : profiles_)
     if (profile.counts.batches > 0)
       stats.push_back({profile.name_, profile.counts, profile.why_not_batchable_, profile.max_rows_,
-                       profile.compared_ ? profile.slower_ : 0});
+                       profile.estimated_ && profile.compared_ ? profile.slower_ : 0});
   if (others_.batches > 0) stats.push_back({"(others)", others_, "", 0});
   return stats;
 }

@@ -36,6 +36,7 @@ class CostProfile {
   const void* key_ = nullptr;
   std::shared_ptr<const void> keep_;  // keeps the plan alive, so that its address stays its own
   uint64_t seen_ = 0;                 // CostProfiles::now_ when it was last used
+  bool estimated_ = false;            // of the shapes that the estimate at load is of
   bool compared_ = false;             // runs with an estimate were learnt from
   double slower_ = 1;                 // than estimated at load, of late
   double row_ticks_ = 0;              // of a row, of late, where there is no estimate

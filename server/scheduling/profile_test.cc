@@ -96,6 +96,23 @@ TEST_F(CostProfilesTest, OneThatComesBackBeginsAnew) {
   EXPECT_EQ(Of(0).usual_run(), Duration::zero());
 }
 
+// The estimate of a shape that had to be guessed says nothing of the runs of others.
+TEST_F(CostProfilesTest, OnlyRunsOfTheEstimatedShapesAreComparedWithIt) {
+  for (const bool estimated : {false, true}) {
+    Request request;
+    request.binding.key = &names_.keys[estimated ? 1 : 0];
+    request.binding.estimated = estimated;
+    CostProfile& profile = profiles_.Of(request, names_);
+    profile.counts.Add({1, 1, 1, 1, {}});
+    for (int i = 0; i < 200; ++i) profile.Learn(milliseconds(10), 1, milliseconds(30));
+    EXPECT_EQ(profile.Expect(milliseconds(10), 1) > milliseconds(29), true) << "both are corrected";
+  }
+  const auto stats = profiles_.Stats();
+  ASSERT_EQ(stats.size(), 2u);
+  EXPECT_EQ(stats[0].slower, 0);
+  EXPECT_NEAR(stats[1].slower, 3, 0.01);
+}
+
 TEST(CostProfile, WithoutAMeasurementRowsAreLearnt) {
   CostProfile kind;
   EXPECT_EQ(kind.Expect(Duration::zero(), 8), Duration::zero()) << "not known";
