@@ -434,6 +434,18 @@ TEST(PlanExecutor, QuickRequestsAreMarked) {
   EXPECT_FALSE(is_quick(1));
 }
 
+TEST(PlanExecutor, BindingsSayWhetherTheEstimateIsOfTheirShapes) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  PlanExecutor executor(1, 1, {});
+  for (const bool exact : {true, false}) {
+    executor.SetCosts({{&model->Find("")->default_variant(), CostCurve({{1, 7}}), exact}});
+    FloatCall call({{Shape({1, 2}), {1, 2}}});
+    const auto request = call.MakeRequest(model);
+    ASSERT_TRUE(executor.Bind(request.get()).ok());
+    EXPECT_EQ(request->binding.estimated, exact);
+  }
+}
+
 TEST(PlanExecutor, ExpectsWhatIsEstimatedForTheRowsItRuns) {
   const ModelHandle model = CompileText(kTwiceGraph);
   PlanExecutor executor(1, 1, {.allowed_rows = {4, 64}});

@@ -56,6 +56,16 @@ TEST(Prepare, TakesItsLimitsFromTheConfiguration) {
   EXPECT_EQ(static_cast<const PlanExecutor&>(*whole->executor).options().max_request_rows, 32);
 }
 
+TEST(Prepare, ARowIsEstimatedWhereItsShapeIsKnown) {
+  const auto row_micros = [](const char* graph) {
+    const auto setup = PrepareScheduler(*CompileText(graph), Config());
+    EXPECT_TRUE(setup.ok()) << setup.status();
+    return setup->options.estimates.at(0).row_micros;
+  };
+  EXPECT_GT(row_micros(kTwiceGraph), 0);
+  EXPECT_EQ(row_micros(kScaleGraph), 0) << "of a guess";
+}
+
 TEST(Prepare, PadsNoFurtherThanARunGoes) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();

@@ -105,7 +105,7 @@ TEST_F(CostProfilesTest, OnlyRunsOfTheEstimatedShapesAreComparedWithIt) {
     CostProfile& profile = profiles_.Of(request, names_);
     profile.counts.Add({1, 1, 1, 1, {}});
     for (int i = 0; i < 200; ++i) profile.Learn(milliseconds(10), 1, milliseconds(30));
-    EXPECT_EQ(profile.Expect(milliseconds(10), 1) > milliseconds(29), true) << "both are corrected";
+    EXPECT_GT(profile.Expect(milliseconds(10), 1), milliseconds(29)) << "both are corrected";
   }
   const auto stats = profiles_.Stats();
   ASSERT_EQ(stats.size(), 2u);
