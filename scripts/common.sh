@@ -27,6 +27,16 @@ configure() {
   rm -f "$log"
 }
 
+# configure_release [CMAKE-ARGUMENT...]: a first build compiles sources in groups where nothing is in the compiler's cache
+# yet; what is built stays as it is.
+configure_release() {
+  local groups=()
+  if [ ! -e build/release/CMakeCache.txt ] && [ ! -d "$(ccache --get-config cache_dir 2>/dev/null)" ]; then
+    groups=(-DFLOE_UNITY=ON)
+  fi
+  configure release "${groups[@]}" "$@"
+}
+
 # A TCP port on which nothing listens right now.
 free_port() {
   local port

@@ -10,11 +10,7 @@ say "packages"
 install_deps_and_step_down build "$@"
 
 say "build (Release; the first one takes some minutes)"
-first=()
-if [ ! -e build/release/CMakeCache.txt ] && [ ! -d "$(ccache --get-config cache_dir)" ]; then
-  first=(-DFLOE_UNITY=ON)  # nothing is in the compiler's cache yet
-fi
-configure release "${first[@]}"
+configure_release
 ninja -C build/release floed floectl mnist_client
 
 work=$(mktemp -d)
