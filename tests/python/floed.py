@@ -97,17 +97,17 @@ class Client:
 class Floed:
     """A running floed, whose health may be watched. Arguments are floed's; a free port is added where none is given.
 
-    `under`: a command that becomes floed, such as prlimit with its arguments.
+    `under`: a command that becomes floed, such as prlimit with its arguments. `program`: a copy of it to run.
     """
 
-    def __init__(self, *args, env=None, wait=True, under=(), address="127.0.0.1", port=None):
+    def __init__(self, *args, env=None, wait=True, under=(), program=FLOED, address="127.0.0.1", port=None):
         self.port = port or free_port()
         self.target = f"{address}:{self.port}"
         self.folder = tempfile.mkdtemp(prefix="floed")
         self.log_path = os.path.join(self.folder, "log")
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [*under, FLOED, "--enable_health_watch", *args, f"--bind_address={address}", f"--port={self.port}"],
+                [*under, program, "--enable_health_watch", *args, f"--bind_address={address}", f"--port={self.port}"],
                 stdout=log, stderr=log, env={**os.environ, **(env or {})})
         atexit.register(self.process.kill)  # of a test that failed
         if wait:

@@ -304,9 +304,17 @@ def open_place():
         yield folder
 
 
+@pytest.fixture(scope="module")
+def open_floed():
+    """floed where other users may run it: they may not enter a checkout in root's home."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield shutil.copy(FLOED, folder)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 4, 8])
-def test_without_threads_it_does_not_start_and_says_why(open_place, threads):
-    done = subprocess.run([*limited(threads), FLOED, "--model_name=m", f"--model_base_path={open_place}", f"--port={free_port()}"],
+def test_without_threads_it_does_not_start_and_says_why(open_place, open_floed, threads):
+    done = subprocess.run([*limited(threads), open_floed, "--model_name=m", f"--model_base_path={open_place}", f"--port={free_port()}"],
                           capture_output=True, text=True, timeout=60, check=False)
     print(done.stderr)
     assert done.returncode == 1
@@ -324,12 +332,12 @@ def limit_threads(floed, room):
 # Without room no process can be made; with room for one, it has no threads but where one of the server's has ended.
 @pytest.mark.parametrize("room, expected", [(0, "cannot be started"), (1, "thread|cannot be started|is loaded")])
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a user without other processes")
-def test_a_trial_without_threads_is_no_fault_of_the_version(open_place, room, expected):
+def test_a_trial_without_threads_is_no_fault_of_the_version(open_place, open_floed, room, expected):
     config = os.path.join(open_place, "floe.yaml")
     with open(config, "w", encoding="utf-8") as f:
         f.write(f"models:\n  - {{name: m, base_path: {open_place}, completion_marker: done}}\n"
                 "lifecycle: {load_retry_interval_micros: 100000, max_num_load_retries: 1000}\n")
-    floed = Floed("--config", config, under=limited(4096))
+    floed = Floed("--config", config, under=limited(4096), program=open_floed)
     limit_threads(floed, room)
     with open(BEGINNER, "rb") as f:
         put(open_place, 2, f.read())
