@@ -1,9 +1,10 @@
 """The commands of README.md and docs/: every block of shell runs, or says what it needs (pages.py has the marks).
 
 The blocks of a page run in order in one shell, in a copy of the checkout with the programs of FLOE_BUILD_DIR. There, floed
-goes to the background once it serves, and replaces the one that a block before has started; the port is a free one. Where a
-page starts none, the example configuration is served, as by the installed service. ninja says whether its targets exist. The reader's own files, which pages take for granted, are made by save_models(); PLACES says where
-their folders are.
+goes to the background once it serves, so a page's own & is left out, and replaces the one that was started before. The port is a
+free one. Where a page starts none, the example configuration is served, as by the installed service. ninja says whether its
+targets exist. The reader's own files, which pages take for granted, are made by save_models(); PLACES says where their folders
+are.
 """
 import os
 import pathlib
@@ -49,17 +50,18 @@ case " $* " in
   " bench "* | " profile "*) exec {floectl} "$@" --seconds 0.1 ;;
   *) exec {floectl} "$@" ;;
 esac
-for _ in $(seq {tries}); do  # a floed that was started with & may not serve yet
-  {floectl} status --target 127.0.0.1:{port} >/dev/null 2>&1 && break
-  sleep 0.1
-done
 exec {floectl} "$@" "${{target[@]}}"
 """
 STOP_SCRIPT = """#!/usr/bin/env bash
 [ -e {pid} ] || exit 0
 kill -KILL "$(cat {pid})" 2>/dev/null
 rm {pid}
-while (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.05; done
+for _ in $(seq {tries}); do
+  (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null || exit 0
+  sleep 0.1
+done
+echo "port {port} is still served"
+exit 1
 """
 NINJA_SCRIPT = """#!/usr/bin/env bash
 [ "$1 $2" = "-C build/release" ] || exit 2
@@ -130,6 +132,7 @@ class Checkout:
             text = block.text.replace(":8500", f":{self.port}").replace("=8500", f"={self.port}")
             for old, new in PLACES.items():
                 text = text.replace(old, new)
+            text = re.sub(r"(floed --.*) &$", r"\1", text, flags=re.MULTILINE)
             if block.language == "python":
                 text = f"python3 - <<'END_OF_BLOCK'\n{text}\nEND_OF_BLOCK"
             script += [f"echo '@ {block.place}'", text]
