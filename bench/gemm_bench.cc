@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "kernels/kernel.h"
 
 namespace floe::kernels {

@@ -4,7 +4,7 @@
     bench/routes.py MODEL.pb... [--batch 1] [--build build/release] [--rounds 5] [--fit]
 
 Prints the estimates, the times and, as `chosen : best`, how much longer the chosen route takes than the fastest; above 1.15 is
-marked and makes the exit status 1. The constants are in kernels/cpu/conv_cost.cc; FLOE_FORCE_ISA selects those of another level.
+marked and makes the exit status 1. The constants are in kernels/cpu/conv/conv_cost.cc; FLOE_FORCE_ISA selects those of another level.
 --fit prints the constants that these times ask for, to be put there: all of a route's are scaled by the median of measured :
 estimated over the steps of all models. The sizes and speeds of caches are left.
 """

@@ -55,7 +55,7 @@ TEST_EXTRA = {
 LIBRARIES = {
     r"grpcpp/|grpc/": ["server/transport/grpcpp", "cli", "bench", "tests", "examples"],
     r"hwy/": ["kernels", "bench", "tests"],
-    r"jpeglib\.h|jerror\.h|png\.h": ["kernels/cpu/jpeg", "kernels/cpu/png"],
+    r"jpeglib\.h|jerror\.h|png\.h": ["kernels/cpu/image/jpeg", "kernels/cpu/image/png"],
     r"yaml-cpp/": ["config"],
     r"snappy": ["model/import", "tests"],
     r"xxhash": ["base"],

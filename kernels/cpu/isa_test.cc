@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/hwy_targets.h"
 
 namespace floe::kernels {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cpu/activation.h"
 #include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/gemm/activation.h"
 
 namespace floe::kernels {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/conv_cost.h"
-#include "kernels/cpu/conv_numbers.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/conv/conv_cost.h"
+#include "kernels/cpu/conv/conv_numbers.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/op_cost.h"
 #include "model/ops/fused_elementwise.h"

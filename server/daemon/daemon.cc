@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "config/cpu_budget.h"
-#include "kernels/cpu/openblas.h"
+#include "kernels/cpu/gemm/openblas.h"
 #include "server/api/api.h"
 #include "server/daemon/config_watch.h"
 #include "server/daemon/listeners.h"

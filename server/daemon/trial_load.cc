@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/threads.h"
-#include "kernels/cpu/openblas.h"
+#include "kernels/cpu/gemm/openblas.h"
 #include "server/api/warm_up_requests.h"
 
 namespace floe::server {

@@ -1,0 +1,112 @@
+// Whether a convolution may use Fourier transforms, of how many points, and what that costs.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/conv/conv_cost.h"
+#include "kernels/cpu/conv/conv_numbers.h"
+#include "kernels/cpu/conv/fft_conv.h"
+#include "kernels/cpu/gemm/gemm.h"
+
+namespace floe::kernels {
+namespace {
+
+// Fewer never pay: a product of spectra costs about 1.5 multiply-adds of a tap times two.
+constexpr int64_t kFewestTaps = 8;
+
+// Largest absolute value; infinite if any is not finite.
+double LargestWeight(const Tensor& weights, const FftKernels& kernels) {
+  const uint32_t bits = kernels.largest(weights.as<float>(), weights.elements());
+  constexpr uint32_t kInfinity = 0x7F800000;
+  if (bits >= kInfinity) return INFINITY;
+  float value = 0;
+  static_assert(sizeof value == sizeof bits);
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// The sizes of the one dim that counts.
+struct PlannedLine {
+  int axis;  // of the window
+  int64_t taps, in_c, out_c, out, stride, dilation;
+};
+
+std::optional<PlannedLine> LineOf(const KernelArgs& args, const ops::ConvNd& window) {
+  const SymShape& input = args.inputs[0].type.shape;
+  if (args.inputs[0].type.dtype != DType::kFloat32 || !args.inputs[1].has_constant() ||
+      args.inputs[0].has_constant() || !input.rank_known() || input.rank() != 4)
+    return std::nullopt;
+  const Shape& filter = args.inputs[1].constant.shape();
+  for (int i = 1; i < 4; ++i)
+    if (!input.dim(i).concrete()) return std::nullopt;
+  if (filter.elements() == 0 || filter.dim(2) != input.dim(3).size()) return std::nullopt;
+  int64_t out[2] = {1, 1};
+  for (const int i : {0, 1}) {
+    const auto size = ops::WindowOutput(input.dim(window.axis(i)), window.Span(i, filter.dim(i)),
+                                        window.stride[i], window.pads[i]);
+    if (!size.ok() || !size->concrete() || size->size() < 1) return std::nullopt;
+    out[i] = size->size();
+  }
+  const int axis = filter.dim(1) == 1 ? 0 : 1, other = 1 - axis;
+  if (filter.dim(other) != 1 || input.dim(window.axis(other)).size() != 1 || out[other] != 1 ||
+      window.pads[other].low != 0)
+    return std::nullopt;
+  const PlannedLine line = {axis,      filter.dim(axis),    filter.dim(2),        filter.dim(3),
+                            out[axis], window.stride[axis], window.dilation[axis]};
+  if (line.taps < kFewestTaps || (line.stride > 1 && line.dilation > 1)) return std::nullopt;
+  return line;
+}
+
+// Above, the two passes of a transform leave the first cache.
+constexpr int64_t kMostNearPoints = 200;
+
+// Microseconds for one image.
+double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t lanes,
+              const KernelOptions& options) {
+  const ConvRates& rates = RatesOfIsa();
+  const int64_t tiles = std::min(dilation, out) * CeilDiv(CeilDiv(out, dilation), plan.tile());
+  const auto rows = static_cast<double>(tiles);
+  const auto planes = static_cast<double>(FftPlanes(plan.points));
+  const double matrix = static_cast<double>(plan.width * CeilDiv(plan.columns, lanes) * lanes);
+  // Short sums spend part of their time in the loads and stores around them.
+  const double used = static_cast<double>(plan.width) / static_cast<double>(plan.width + 8);
+  const double product = rows * planes * matrix / (rates.fft_macs_per_us * used);
+  const double bytes = static_cast<double>(FftWeightPlanes(plan.points)) * matrix * sizeof(float);
+  const int64_t blocks = CeilDiv(plan.width, 2 * lanes) + CeilDiv(plan.columns, 2 * lanes);
+  const double transforms = rows * static_cast<double>(blocks * plan.points) * rates.point_us *
+                            (plan.points > kMostNearPoints ? 1.5 : 1.0);
+  return TransformedConvCost(transforms, product, bytes, options);
+}
+
+}  // namespace
+
+std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd& window) {
+  const std::optional<PlannedLine> line = LineOf(args, window);
+  if (!line.has_value()) return std::nullopt;
+  const FftKernels kernels = PickFft();
+  const double largest = LargestWeight(args.inputs[1].constant, kernels);
+  if (!(largest >= kFftSmallestWeight && largest <= kFftLargestWeight)) return std::nullopt;
+  const int64_t stride = line->out > 1 ? line->stride : 1;
+  const int64_t dilation = line->out > 1 ? line->dilation : 1;
+  // Interleaved sequences of one result each are no convolutions any more.
+  if (line->dilation != dilation) return std::nullopt;
+  const double most_floats =
+      args.options.fft_growth * static_cast<double>(line->taps * line->in_c * line->out_c);
+  std::optional<FftConvPlan> best;
+  for (const int points : FftPoints()) {
+    FftConvPlan plan;
+    plan.points = points;
+    plan.taps = CeilDiv(line->taps, stride);
+    plan.width = stride * line->in_c;
+    plan.columns = line->out_c;
+    plan.along_h = line->axis == 0;
+    if (plan.tile() < 1) continue;
+    const int64_t columns = CeilDiv(plan.columns, kernels.lanes) * kernels.lanes;
+    if (static_cast<double>(FftWeightPlanes(points) * plan.width * columns) > most_floats) continue;
+    plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes, args.options);
+    if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
+  }
+  return best;
+}
+
+}  // namespace floe::kernels
