@@ -33,6 +33,7 @@ int64_t CountLoops(const Graph& graph) {
                        [&](const Node& node) { return IsLoopOverLists(graph, node); });
 }
 
+// One class: the steps of one rewrite, over one graph and what has been found in it.
 class RecurrentFuser {
  public:
   RecurrentFuser(const Graph& graph, const Analysis& analysis, const KernelOptions& options)

@@ -76,6 +76,7 @@ struct Table {
   bool used = false;         // by something the signatures fetch
 };
 
+// One class: the steps of one rewrite, over one graph and what has been found in it.
 class TableLoader {
  public:
   TableLoader(Graph* graph, const TableSources& sources, const KernelOptions& options)

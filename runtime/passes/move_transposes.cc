@@ -29,6 +29,7 @@ bool IsReduction(const std::string& op) {
   return op == "Mean" || op == "Sum" || op == "Max" || op == "Min" || op == "Prod";
 }
 
+// One class: a method for each kind of node that a transpose may pass, over one graph.
 class Mover {
  public:
   Mover(const Graph& graph, const Analysis& analysis, const KernelOptions& options)

@@ -49,6 +49,7 @@ struct GateMatch {
   GateProduct sum;
 };
 
+// One class: each method recognises one piece of a cell, and all of them fill the same description.
 class Matcher {
  public:
   Matcher(const RecurrentStepGraph& step, int h)

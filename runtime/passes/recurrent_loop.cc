@@ -20,6 +20,7 @@ struct DimOfValue {
   bool operator==(const DimOfValue& o) const { return value == o.value && axis == o.axis; }
 };
 
+// One class: each method recognises one piece of a loop, and all of them fill the same description.
 class LoopMatcher {
  public:
   LoopMatcher(const RecurrentContext& context, const Node& loop)

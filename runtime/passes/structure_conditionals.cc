@@ -23,6 +23,7 @@ absl::Status CannotStructure(const Node& node, const std::string& why) {
                                                "): this conditional cannot be structured: ", why));
 }
 
+// One class: the steps of one rewrite, over one graph and what has been found in it.
 class Structurer {
  public:
   explicit Structurer(Graph* graph) : graph_(*graph) {}
