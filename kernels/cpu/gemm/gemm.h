@@ -47,7 +47,7 @@ struct GemmTask {
   GemmRuns runs;
   const float* b = nullptr;          // packed, aligned
   const BFloat16* b_bf16 = nullptr;  // the same in bfloat16, in place of b
-  const float* b_minus = nullptr;    // packed as b, which is meant less this; or null
+  const float* b_minus = nullptr;    // packed as b and subtracted from it: (b - b_minus); or null
   bool narrow = false;               // b holds n columns of k numbers, one behind the other
   const float* bias = nullptr;       // PaddedColumns(n) readable floats, or null
   const float* residual = nullptr;   // laid out as C, and not C; or null
