@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/registry/loader.h"
+#include "server/loading/loader.h"
 #include "server/registry/version_scan.h"
 
 namespace floe::server {

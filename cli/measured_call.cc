@@ -15,7 +15,7 @@
 #include "cli/model_path.h"
 #include "cli/npz.h"
 #include "cli/served_model.h"
-#include "server/registry/model_options.h"
+#include "server/loading/model_options.h"
 
 namespace floe::cli {
 namespace {

@@ -24,7 +24,9 @@ ALLOWED = {
     "server/request": ["runtime", "model", "base", "proto"],
     "server/executor": ["server/request", "runtime", "kernels", "model", "base"],
     "server/scheduling": ["server/executor", "server/request", "runtime", "kernels", "model", "base", "config"],
-    "server/registry": ["server/scheduling", "server/executor", "server/request", "server/health", "runtime", "kernels", "model", "model/import", "base", "config"],
+    "server/loading": ["server/scheduling", "server/executor", "server/request", "runtime", "kernels", "kernels/cpu", "model", "model/import",
+                       "base", "config", "proto"],
+    "server/registry": ["server/loading", "server/scheduling", "server/request", "server/health", "runtime", "model", "model/import", "base", "config"],
     "server/health": ["server/scheduling", "server/executor", "server/request", "server/registry", "runtime", "kernels", "model", "base"],
     "server/api": ["server/request", "server/scheduling", "server/registry", "server/health", "runtime", "kernels", "model", "model/import",
                    "base", "config", "proto"],
@@ -32,7 +34,7 @@ ALLOWED = {
     "server/transport": ["server/listener", "server/api", "server/health", "base", "config"],
     "server/transport/grpcpp": ["server/transport", "server/listener", "server/api", "server/health", "base", "config"],
     "server": ["server/*", "cli", "runtime", "kernels", "kernels/cpu", "model", "model/import", "base", "config", "proto"],
-    "cli": ["server/registry", "runtime", "runtime/passes", "kernels", "model", "model/import", "model/ops", "base", "config", "proto"],
+    "cli": ["server/loading", "server/registry", "runtime", "runtime/passes", "kernels", "model", "model/import", "model/ops", "base", "config", "proto"],
     "bench": ["*"],
     "tests": ["*"],
     "examples": ["proto"],
@@ -47,6 +49,7 @@ TEST_EXTRA = {
     "server/request": ["server/*"],
     "server/executor": ["server/*", "model/import"],
     "server/scheduling": ["server/*", "model/import"],
+    "server/loading": ["server/*"],
     "server/registry": ["server/*"],
     "server/health": ["server/*"],
     "server/transport/grpcpp": ["server/*", "runtime", "model", "model/import", "proto"],
@@ -65,7 +68,7 @@ LIBRARIES = {
     r"nlohmann/": ["model/import/keras", "cli", "tests"],
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
     r"systemd/": ["server"],
-    r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
+    r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/loading", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
 }
 GENERATED = re.compile(r"^(floe|tensorflow|tensorflow_serving|grpc/health|grpc/reflection)/.*\.pb\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)

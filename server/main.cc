@@ -23,8 +23,8 @@
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/signals.h"
-#include "server/daemon/trial_load.h"
 #include "server/flags/flags.h"
+#include "server/loading/trial_load.h"
 
 // jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the
 // threads which load and unload models hold for milliseconds (its arenas are shared, and trimmed

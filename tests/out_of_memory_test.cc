@@ -23,7 +23,7 @@
 #include "server/api/methods.h"
 #include "server/executor/plan_executor.h"
 #include "server/executor/test_models_for_test.h"
-#include "server/registry/loader.h"
+#include "server/loading/loader.h"
 #include "server/scheduling/scheduler.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tensorflow_serving/apis/predict.pb.h"

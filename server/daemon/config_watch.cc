@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "config/files.h"
-#include "server/registry/version_policy.h"
+#include "server/loading/load_errors.h"
 
 namespace floe::server {
 namespace {

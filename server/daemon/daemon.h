@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "server/registry/trial_starter.h"
+#include "server/loading/trial_starter.h"
 
 namespace floe::server {
 

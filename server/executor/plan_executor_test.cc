@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "server/executor/test_models_for_test.h"
-#include "server/executor/warm_up.h"
+#include "server/loading/warm_up.h"
 #include "server/scheduling/scheduler.h"
 
 namespace floe::server {

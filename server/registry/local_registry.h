@@ -8,7 +8,7 @@
 
 #include "base/memory_budget.h"
 #include "base/mutex.h"
-#include "server/registry/load_watch.h"
+#include "server/loading/load_watch.h"
 #include "server/registry/manager.h"
 #include "server/registry/probe_model.h"
 

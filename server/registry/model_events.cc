@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/loading/load_errors.h"
 #include "server/registry/version_policy.h"
 
 namespace floe::server {

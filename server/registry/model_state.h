@@ -20,8 +20,8 @@
 #include "base/file_watcher.h"
 #include "config/config.h"
 #include "config/cpu_budget.h"
+#include "server/loading/load_errors.h"
 #include "server/registry/registry.h"
-#include "server/registry/version_policy.h"
 #include "server/registry/version_scan.h"
 
 namespace floe::server {

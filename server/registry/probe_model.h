@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/config.h"
-#include "server/registry/loader.h"
+#include "server/loading/loader.h"
 
 namespace floe::server {
 

@@ -108,25 +108,6 @@ bool Stuck(const std::string& name, const ServedTable::Version& version, TimePoi
 
 }  // namespace
 
-void LocalServed::LogIncidents(TimePoint now) {
-  const ModelInfo& info = model_->info();
-  for (const std::string& line : incidents_.Lines(scheduler_.Counts(), now))
-    spdlog::warn("model '{}' version {}: {}", info.name, info.version, line);
-}
-
-bool LocalServed::StopBy(TimePoint deadline) {
-  if (!scheduler_.StopBy(deadline)) return false;
-  const SchedulerStats stats = scheduler_.Stats();
-  const ModelInfo& info = model_->info();
-  if (const std::string summary = Summary(stats); !summary.empty())
-    spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);
-  if (stats.profiles.size() < 2) return true;
-  for (const ProfileStats& profile : stats.profiles)
-    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, profile.name,
-                 Summary(profile.batches));
-  return true;
-}
-
 const char* VersionStateName(VersionState state) {
   switch (state) {
     case VersionState::kStart:

@@ -11,9 +11,9 @@
 #include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "base/task_thread_pool.h"
+#include "server/loading/load_watch.h"
+#include "server/loading/loader.h"
 #include "server/registry/change_watch.h"
-#include "server/registry/load_watch.h"
-#include "server/registry/loader.h"
 #include "server/registry/model_events.h"
 #include "server/registry/version_scan.h"
 

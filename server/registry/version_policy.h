@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "config/config.h"
 
 namespace floe::server {
@@ -22,10 +21,4 @@ std::vector<int64_t> WantedVersions(const VersionPolicy& policy, const std::vect
 // The versions that labels lead to.
 std::set<int64_t> LabelledVersions(const ModelConfig& config);
 
-// Whether trying again, with the same files, may end differently: not for what is wrong with the
-// model itself.
-bool MayRetry(const absl::Status& error);
-
-// Marks an error that MayRetry would take for a passing one.
-absl::Status Final(absl::Status error);
 }  // namespace floe::server

@@ -46,16 +46,5 @@ TEST(VersionPolicyTest, AllAndSpecific) {
   EXPECT_THAT(WantedVersions(policy, {9, 4, 2}, {2}), ElementsAre(7, 2));
 }
 
-TEST(VersionPolicyTest, OnlyPassingErrorsAreTriedAgain) {
-  EXPECT_TRUE(MayRetry(absl::UnavailableError("the disk is gone")));
-  EXPECT_TRUE(MayRetry(absl::ResourceExhaustedError("memory is short")));
-  EXPECT_TRUE(MayRetry(absl::NotFoundError("no such file")));
-  EXPECT_TRUE(MayRetry(absl::PermissionDeniedError("not ours to read")));
-  EXPECT_FALSE(MayRetry(absl::InvalidArgumentError("no model")));
-  EXPECT_FALSE(MayRetry(absl::UnimplementedError("no such op")));
-  EXPECT_FALSE(MayRetry(absl::FailedPreconditionError("")));
-  EXPECT_FALSE(MayRetry(Final(absl::ResourceExhaustedError("never fits"))));
-}
-
 }  // namespace
 }  // namespace floe::server

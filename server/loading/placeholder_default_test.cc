@@ -1,4 +1,4 @@
-#include "server/registry/placeholder_default.h"
+#include "server/loading/placeholder_default.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/file_identity.h"
 #include "base/work_note.h"
-#include "server/registry/trial_starter.h"
+#include "server/loading/trial_starter.h"
 
 namespace floe::server {
 
@@ -27,11 +27,12 @@ struct TrialLimits {
   std::function<void(const std::string& doing)> report = nullptr;
 };
 
-// Starts a process, which calls BeginTrial, and waits for it. It ends with this one. Gives what the
-// trial ended with. Or with what it was doing: INTERNAL, the signal that ended it, or that it ended
-// without a word. UNAVAILABLE: SIGKILL, which the system sends where memory is short, or there can
-// be no such process. DEADLINE_EXCEEDED and CANCELLED as of the limits; what `charge` said.
-// Threading: any thread.
+// Starts a process that calls BeginTrial, and waits for its end. If this process ends before, the
+// system ends that one too. Returns what the process gave to EndTrial. If it gave nothing, the
+// error says what the trial was doing at its end: UNAVAILABLE after SIGKILL, which the system sends
+// where memory is short; INTERNAL after another signal, or where the process exited.
+// DEADLINE_EXCEEDED and CANCELLED by the limits, or the error of `charge`: the process was ended
+// for this reason. UNAVAILABLE also when no process can be started. Threading: any thread.
 absl::StatusOr<FileIdentity> RunTrialProcess(const StartTrial& start, const std::string& request,
                                              const TrialLimits& limits);
 

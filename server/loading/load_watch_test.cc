@@ -1,4 +1,4 @@
-#include "server/registry/load_watch.h"
+#include "server/loading/load_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

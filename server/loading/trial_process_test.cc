@@ -1,4 +1,4 @@
-#include "server/registry/trial_process.h"
+#include "server/loading/trial_process.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/registry/version_policy.h"
+#include "server/loading/load_errors.h"
 
 namespace floe::server {
 namespace {

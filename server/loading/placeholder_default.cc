@@ -1,5 +1,5 @@
 // Reads a configured scalar as the dtype that is named, or the one it stands for.
-#include "server/registry/placeholder_default.h"
+#include "server/loading/placeholder_default.h"
 
 #include <limits>
 #include <optional>

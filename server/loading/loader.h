@@ -11,10 +11,10 @@
 #include "base/memory_budget.h"
 #include "config/config.h"
 #include "config/cpu_budget.h"
-#include "server/registry/load_watch.h"
-#include "server/registry/served_table.h"
-#include "server/registry/trial_process.h"
-#include "server/scheduling/prepare.h"
+#include "server/loading/load_watch.h"
+#include "server/loading/local_served.h"
+#include "server/loading/prepare.h"
+#include "server/loading/trial_process.h"
 
 namespace floe::server {
 
@@ -23,7 +23,7 @@ struct LoadOptions {
   ReplyFormat default_reply = ReplyFormat::kTyped;
   PrepareOptions prepare;
   std::shared_ptr<EndThreads> end_threads;  // of all versions together; null: each has its own
-  LoadWatch::Load* progress = nullptr;  // gets the stages; may be null
+  LoadWatch::Load* progress = nullptr;      // gets the stages; may be null
 };
 
 // What to load. `file` empty: the graph is in `bytes`.

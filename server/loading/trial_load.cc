@@ -1,5 +1,5 @@
 // The request of a trial load as text, and the load in the other process.
-#include "server/daemon/trial_load.h"
+#include "server/loading/trial_load.h"
 
 #include <spdlog/spdlog.h>
 
@@ -20,7 +20,6 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "kernels/cpu/gemm/openblas.h"
-#include "server/api/warm_up_requests.h"
 
 namespace floe::server {
 namespace {
@@ -116,7 +115,7 @@ LoadOptions LoadOptionsOf(const ServerConfig& config) {
   options.compile.kernels.gemm = GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
   options.default_reply = config.reply;
   options.prepare.own_batching_parameters = config.lifecycle.enable_per_model_batching_parameters;
-  if (config.lifecycle.enable_model_warmup) options.prepare.replay = ReplayWarmUpRequests;
+  options.prepare.replay_recorded = config.lifecycle.enable_model_warmup;
   options.prepare.replays = config.lifecycle.num_request_iterations_for_warmup;
   options.prepare.warm_up_optional = config.lifecycle.warmup_optional;
   return options;

@@ -1,5 +1,5 @@
 // Runs every signature with zeros, estimates its runs, and chooses the best batch size by that.
-#include "server/executor/warm_up.h"
+#include "server/loading/warm_up.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // A trial is forked twice. The process between ends at once, so that the trial becomes a child of
 // the process that serves, which waits for it.
-#include "server/registry/trial_starter.h"
+#include "server/loading/trial_starter.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // Warm-ups of a model whose runs do what the test says.
-#include "server/executor/warm_up.h"
+#include "server/loading/warm_up.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

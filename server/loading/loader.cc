@@ -1,6 +1,6 @@
 // Loads one version: reads the file, compiles it, takes the memory it will need, warms it up and
 // puts a queue in front. Memory that runs out ends here as an error.
-#include "server/registry/loader.h"
+#include "server/loading/loader.h"
 
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
@@ -18,9 +18,9 @@
 #include "base/status.h"
 #include "base/work_note.h"
 #include "model/import/import.h"
-#include "server/executor/warm_up.h"
-#include "server/registry/model_options.h"
-#include "server/registry/version_policy.h"
+#include "server/loading/load_errors.h"
+#include "server/loading/model_options.h"
+#include "server/loading/warm_up.h"
 
 namespace floe::server {
 namespace {
@@ -55,7 +55,7 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
   return Model::Create(std::move(source), CompileOptionsOf(config, options.compile));
 }
 
-int64_t FileBytes(const LoadSource& source) {
+int64_t SizeOf(const LoadSource& source) {
   struct stat info;
   if (source.file.empty()) return static_cast<int64_t>(source.bytes.size());
   return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
@@ -118,7 +118,7 @@ absl::StatusOr<MemoryShare> Admit(const Model& model, const ModelConfig& config,
 absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& source,
                                  const LoadOptions& options, const MemoryBudget& memory) {
   Prepared prepared;
-  FLOE_ASSIGN_OR_RETURN(prepared.file, TakeFor(memory, FileBytes(source), 0));
+  FLOE_ASSIGN_OR_RETURN(prepared.file, TakeFor(memory, SizeOf(source), 0));
   Enter(options, "import and compilation");
   FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, options, memory, &prepared.file));
   const Model& model = *prepared.model;

@@ -1,8 +1,8 @@
-#include "server/registry/model_options.h"
+#include "server/loading/model_options.h"
 
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "server/registry/placeholder_default.h"
+#include "server/loading/placeholder_default.h"
 
 namespace floe::server {
 

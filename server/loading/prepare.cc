@@ -1,5 +1,5 @@
 // Warms a model up, and turns its configuration and the estimates into limits and slots.
-#include "server/scheduling/prepare.h"
+#include "server/loading/prepare.h"
 
 #include <sys/stat.h>
 
@@ -16,7 +16,8 @@
 #include "base/threads.h"
 #include "config/model_server_config.h"
 #include "server/executor/plan_executor.h"
-#include "server/executor/warm_up.h"
+#include "server/loading/warm_up.h"
+#include "server/loading/warm_up_requests.h"
 #include "server/request/tuning.h"
 
 namespace floe::server {
@@ -111,7 +112,7 @@ absl::StatusOr<bool> IsThereIn(const std::string& folder, const std::string& pat
 // The requests recorded with the model, on every slot.
 absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare,
                             PlanExecutor* executor, WarmUpReport* report) {
-  if (prepare.replay == nullptr || model.info().path.empty()) return absl::OkStatus();
+  if (!prepare.replay_recorded || model.info().path.empty()) return absl::OkStatus();
   const std::string name = "assets.extra/tf_serving_warmup_requests";
   const std::string file = absl::StrCat(DirectoryOf(model.info().path), "/", name);
   const absl::StatusOr<bool> there = IsThereIn(DirectoryOf(file), file);
@@ -121,7 +122,7 @@ absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare,
     return WarmUpWith(std::move(request), prepare.replays, limits, executor, report);
   };
   absl::Status status = there.status();
-  if (status.ok()) status = prepare.replay(file, model, run, &report->notes);
+  if (status.ok()) status = ReplayWarmUpRequests(file, model, run, &report->notes);
   if (status.ok()) return status;
   absl::Status named = Annotate(status, absl::StrCat("warm-up with ", name));
   if (!prepare.warm_up_optional || absl::IsCancelled(status)) return named;

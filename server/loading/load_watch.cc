@@ -1,5 +1,5 @@
 // Keeps the stages of loads under way, and says which take long.
-#include "server/registry/load_watch.h"
+#include "server/loading/load_watch.h"
 
 #include <utility>
 

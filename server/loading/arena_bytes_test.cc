@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "server/executor/test_models_for_test.h"
-#include "server/registry/loader.h"
+#include "server/loading/loader.h"
 
 namespace floe::server {
 namespace {

@@ -1,5 +1,5 @@
 // Reads recorded requests from a TFRecord file and has each run.
-#include "server/api/warm_up_requests.h"
+#include "server/loading/warm_up_requests.h"
 
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/api/warm_up_requests.h"
+#include "server/loading/warm_up_requests.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -42,7 +42,7 @@ class WarmUpRequests : public testing::Test {
                              {}},
                             {});
     config_.name = "test";
-    options_.replay = ReplayWarmUpRequests;
+    options_.replay_recorded = true;
   }
   ~WarmUpRequests() override { fs::remove_all(root_); }
 
@@ -125,7 +125,7 @@ TEST_F(WarmUpRequests, AFailureKeepsTheVersionOutAndNamesTheRecord) {
   const auto setup = PrepareScheduler(*model_, config_, options_);
   ASSERT_TRUE(setup.ok());
   EXPECT_THAT(setup->notes, testing::Contains(HasSubstr("the file ends")));
-  options_.replay = nullptr;
+  options_.replay_recorded = false;
   EXPECT_EQ(Refusal(), "served");
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "server/executor/test_models_for_test.h"
-#include "server/scheduling/prepare.h"
+#include "server/loading/prepare.h"
 
 namespace floe::server {
 namespace {

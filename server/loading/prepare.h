@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,18 +19,10 @@ struct SchedulerSetup {
   int64_t memory_bytes = 0;        // that its slots hold from the warm-up on
 };
 
-// Runs a recorded request to its end; its error otherwise.
-using RunRecorded = std::function<absl::Status(std::unique_ptr<Request>)>;
-
 struct PrepareOptions {
   CpuShares cpu_shares;
-  // Reads a file of recorded requests and has them run, in order, until one fails. Null: recorded
-  // requests are not used.
-  using ReplayRecorded =
-      std::function<absl::Status(const std::string& file, const Model& model,
-                                 const RunRecorded& run, std::vector<std::string>* notes)>;
-  ReplayRecorded replay;
-  int64_t replays = 1;  // how often each recorded request runs
+  bool replay_recorded = false;  // runs requests recorded with the model (warm_up_requests.h)
+  int64_t replays = 1;           // how often each of them runs
   // What the runs of a model may take at the same time, where it does not say; 0: no limit.
   int64_t run_bytes = 0;
   // Where estimates choose the rows of a batch: bytes of the largest arena that slots get for it.

@@ -1,4 +1,4 @@
-#include "server/registry/model_options.h"
+#include "server/loading/model_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "config/config.h"
-#include "server/registry/loader.h"
-#include "server/registry/trial_starter.h"
+#include "server/loading/loader.h"
+#include "server/loading/trial_starter.h"
 
 namespace floe::server {
 

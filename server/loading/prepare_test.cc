@@ -1,4 +1,4 @@
-#include "server/scheduling/prepare.h"
+#include "server/loading/prepare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

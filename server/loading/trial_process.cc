@@ -1,6 +1,6 @@
 // Both sides of a trial load. One starts the process and watches its memory, time and end; the
 // other takes the request, limits memory and reports the outcome on shared memory.
-#include "server/registry/trial_process.h"
+#include "server/loading/trial_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +25,7 @@
 #include "base/child_process.h"
 #include "base/owned_fd.h"
 #include "base/status.h"
-#include "server/registry/version_policy.h"
+#include "server/loading/load_errors.h"
 
 namespace floe::server {
 namespace {

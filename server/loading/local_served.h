@@ -1,0 +1,57 @@
+// LocalServed: a loaded version with its queue.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/file_identity.h"
+#include "base/memory_budget.h"
+#include "server/loading/served_model.h"
+#include "server/scheduling/incident_log.h"
+#include "server/scheduling/scheduler.h"
+
+namespace floe::server {
+
+// Threading: any thread. Stop() before the last handle goes: the queue's threads cannot end
+// themselves.
+class LocalServed : public ServedModel {
+ public:
+  // `file`: the memory of a mapped file in which weights lie. `memory_bytes`: of weights and plans.
+  LocalServed(ModelHandle model, ReplyEncoding reply, std::unique_ptr<Executor> executor,
+              Scheduler::Options options, MemoryShare file, int64_t memory_bytes,
+              std::optional<FileIdentity> identity = {})
+      : file_(std::move(file)),
+        memory_bytes_(memory_bytes),
+        identity_(identity),
+        model_(std::move(model)),
+        reply_(reply),
+        scheduler_(std::move(executor), std::move(options)) {}
+
+  const ModelHandle& model() const override { return model_; }
+  ReplyEncoding reply_encoding() const override { return reply_; }
+  void Submit(std::unique_ptr<Request> request) override { scheduler_.Submit(std::move(request)); }
+  void CountRefused(absl::StatusCode code) override { scheduler_.CountRefused(code); }
+  Scheduler& scheduler() { return scheduler_; }
+  // Logs what went wrong of late. Called now and then, by one thread.
+  void LogIncidents(TimePoint now);
+  // Finishes what is queued, ends the queue's threads, and logs what was asked, if anything was.
+  void Stop() { (void)StopBy(TimePoint::max()); }
+  // As of Scheduler::StopBy.
+  bool StopBy(TimePoint deadline);
+  int64_t memory_bytes() const { return memory_bytes_; }  // when it was loaded
+  // Of the file it was loaded from; none: of no file.
+  const std::optional<FileIdentity>& identity() const { return identity_; }
+
+ private:
+  const MemoryShare file_;  // given back after the model
+  const int64_t memory_bytes_;
+  const std::optional<FileIdentity> identity_;
+  const ModelHandle model_;
+  const ReplyEncoding reply_;
+  Scheduler scheduler_;
+  IncidentLog incidents_;
+};
+
+}  // namespace floe::server

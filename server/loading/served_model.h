@@ -1,0 +1,27 @@
+// ServedModel: a version of a model that answers.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "runtime/model.h"
+#include "server/request/request.h"
+
+namespace floe::server {
+
+// A version that answers: the compiled model and the queue in front of its workers.
+// Threading: any thread. Held by shared_ptr for as long as a request needs it.
+class ServedModel {
+ public:
+  virtual ~ServedModel() = default;
+  virtual const ModelHandle& model() const = 0;
+  virtual ReplyEncoding reply_encoding() const = 0;
+  // Takes the request in every case; request->complete reports refusals too (RESOURCE_EXHAUSTED
+  // when full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
+  virtual void Submit(std::unique_ptr<Request> request) = 0;
+  // A request for it that was refused before it could be submitted, for statistics.
+  virtual void CountRefused(absl::StatusCode code) { (void)code; }
+};
+using ServedHandle = std::shared_ptr<ServedModel>;
+
+}  // namespace floe::server
