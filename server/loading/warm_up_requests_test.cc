@@ -9,6 +9,7 @@
 
 #include "base/tf_record.h"
 #include "server/executor/test_models_for_test.h"
+#include "server/loading/prepare.h"
 #include "tensorflow_serving/apis/prediction_log.pb.h"
 
 namespace floe::server {
