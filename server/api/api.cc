@@ -43,8 +43,9 @@ void RegisterRefusals(MethodTable* table) {
     table->Add(Path(kPrediction, method),
                Refuse(MethodRole::kInference,
                       absl::StrCat(method,
-                                   " is not offered: floe does not read tf.Example; "
-                                   "send the features as tensors to Predict")));
+                                   " is not offered; call Predict with tensors, or with "
+                                   "serialized tf.Examples as strings where a signature parses "
+                                   "them")));
   }
 }
 
@@ -58,10 +59,6 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
   // A request that is no message gets an error; protobuf's lines on stderr would fill the log.
   google::protobuf::SetLogHandler(nullptr);
   const ModelRegistry& registry = context.registry;
-  const auto add_for_operators = [&](const std::string& path, Method method) {
-    method.open = OfferedOnly(context.config, std::move(method.open));
-    table->Add(path, std::move(method));
-  };
   table->Add(Path(kPrediction, "Predict"), PredictMethod(context));
   table->Add(
       Path(kPrediction, "GetModelMetadata"),
@@ -75,10 +72,10 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
           MethodRole::kModels, [&registry](const CallHead&, const auto& request, auto* response) {
             return GetModelStatus(registry, request, response);
           }));
-  add_for_operators(kReloadConfigMethod, ReloadConfigMethod(context));
-  add_for_operators(kGetConfigMethod, GetConfigMethod(context));
-  add_for_operators(Path(kAdmin, "GetStats"), GetStatsMethod(context));
-  add_for_operators(Path(kAdmin, "SetLogLevel"), SetLogLevelMethod(context));
+  table->Add(kReloadConfigMethod, ReloadConfigMethod(context));
+  table->Add(kGetConfigMethod, GetConfigMethod(context));
+  table->Add(Path(kAdmin, "GetStats"), GetStatsMethod(context));
+  table->Add(Path(kAdmin, "SetLogLevel"), SetLogLevelMethod(context));
   RegisterRefusals(table);
   table->Add(Path(kHealth, "Check"), HealthCheckMethod(context.health));
   if (context.enable_health_watch) {

@@ -33,23 +33,6 @@ constexpr size_t kMaxYamlBytes = size_t{1} << 20;
 constexpr size_t kMaxMessageBytes = 2000;
 constexpr size_t kMaxShownBytes = size_t{64} << 10;  // in a message of its own
 
-absl::Status NotOffered() {
-  return absl::PermissionDeniedError(
-      "RPCs for operators are not offered here; server.enable_config_rpcs: local in "
-      "floe.yaml offers it to processes of the server's own machine");
-}
-
-absl::Status CheckOffered(const ServerConfig* config, const CallHead& call) {
-  const ConfigRpcs offered =
-      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
-  if (offered == ConfigRpcs::kNobody) return NotOffered();
-  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "RPCs for operators are offered to processes of the server's own machine only; "
-      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
-      "can connect");
-}
-
 absl::Status Shortened(const absl::Status& status) {
   if (status.ok() || status.message().size() <= kMaxMessageBytes) return status;
   const std::string shown(status.message().substr(0, kMaxMessageBytes));
@@ -176,15 +159,6 @@ pb::StatusProto ToProto(const absl::Status& status) {
   proto.set_error_message(
       Printable({status.message().data(), status.message().size()}, kMaxShownBytes));
   return proto;
-}
-
-OpenCall OfferedOnly(const ServerConfig* config, OpenCall open) {
-  return [config, open = std::move(open)](
-             const CallHead& head,
-             std::shared_ptr<Responder> responder) -> absl::StatusOr<std::shared_ptr<CallHandler>> {
-    FLOE_RETURN_IF_ERROR(CheckOffered(config, head));
-    return open(head, std::move(responder));
-  };
 }
 
 std::string CallerOf(const CallHead& head) {

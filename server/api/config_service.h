@@ -8,10 +8,6 @@
 
 namespace floe::server {
 
-// Opens calls of those who may use the RPCs for operators (server.enable_config_rpcs), and refuses
-// others by the head of their calls. `config` may be null.
-OpenCall OfferedOnly(const ServerConfig* config, OpenCall open);
-
 // Its message shortened and printable.
 tensorflow::serving::StatusProto ToProto(const absl::Status& status);
 

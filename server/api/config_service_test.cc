@@ -250,24 +250,9 @@ TEST_F(ConfigService, ShowsWhatIsInForce) {
   EXPECT_EQ(shown->models, registry_.config.models);
 }
 
-TEST_F(ConfigService, IsForCallersOfThisMachineUnlessAskedFor) {
-  Register();
+TEST_F(ConfigService, IsForOperators) {
   for (const char* path : {kReload, kGetConfig})
-    EXPECT_THAT(CallUnary(*table_, path, "", {}, /*local=*/false)->status.ToString(),
-                AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr("own machine only"),
-                      HasSubstr("--enable_config_rpcs=true")));
-  EXPECT_TRUE(CallUnary(*table_, kGetConfig, "")->status.ok());
-  config_.server.enable_config_rpcs = ConfigRpcs::kAll;
-  Register();
-  EXPECT_TRUE(CallUnary(*table_, kGetConfig, "", {}, /*local=*/false)->status.ok());
-}
-
-TEST_F(ConfigService, CanBeSwitchedOff) {
-  config_.server.enable_config_rpcs = ConfigRpcs::kNobody;
-  Register();
-  for (const char* path : {kReload, kGetConfig})
-    EXPECT_THAT(CallUnary(*table_, path, "")->status.ToString(),
-                AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr("enable_config_rpcs")));
+    EXPECT_EQ(table_->Find(path)->info().role, MethodRole::kOperators);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/nearest.h"
 #include "base/quoted.h"
+#include "base/status.h"
 
 namespace floe::server {
 
@@ -35,9 +36,15 @@ Method UnaryMethod(MethodRole role, UnaryFunction function, int64_t max_bytes) {
           }};
 }
 
+absl::StatusOr<std::shared_ptr<CallHandler>> Method::Open(
+    const CallHead& head, std::shared_ptr<Responder> responder) const {
+  FLOE_RETURN_IF_ERROR(CheckRole(head.roles, info_.role, head.local));
+  return open_(head, std::move(responder));
+}
+
 void Invoke(const Method& method, const CallHead& head, Message message,
             const std::shared_ptr<Responder>& responder) {
-  const absl::StatusOr<std::shared_ptr<CallHandler>> call = method.open(head, responder);
+  const absl::StatusOr<std::shared_ptr<CallHandler>> call = method.Open(head, responder);
   if (!call.ok()) return responder->Finish(call.status());
   (*call)->OnMessage(std::move(message));
 }

@@ -15,13 +15,11 @@
 #include "absl/status/statusor.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "server/api/roles.h"
 
 namespace floe::server {
 
 enum class MethodKind : uint8_t { kUnary, kStream };
-// What a method is for, so that a listener may offer some of them only.
-enum class MethodRole : uint8_t { kInference, kModels, kOperators, kHealth, kReflection };
-
 struct MethodInfo {
   MethodKind kind = MethodKind::kUnary;
   MethodRole role = MethodRole::kInference;
@@ -35,6 +33,7 @@ struct CallHead {
   std::string_view path;    // "/tensorflow.serving.PredictionService/Predict", of the table
   std::string peer;         // "127.0.0.1:40213", "[::1]:40213" or "unix"
   bool local = false;       // a process of this machine
+  ListenerRoles roles;      // of the listener that it came by
   uint64_t principal = 0;   // the same for the calls of one connection; 0: not known
   std::string request_id;   // the caller's x-request-id; "": none was sent
   std::string traceparent;  // as of W3C Trace Context; "": none was sent
@@ -98,9 +97,18 @@ class CallHandler {
 // already arrived then, so a refusal saves its decoding, but not its transfer.
 using OpenCall = std::function<absl::StatusOr<std::shared_ptr<CallHandler>>(
     const CallHead& head, std::shared_ptr<Responder> responder)>;
-struct Method {
-  MethodInfo info;
-  OpenCall open;
+class Method {
+ public:
+  Method(const MethodInfo& info, OpenCall open) : info_(info), open_(std::move(open)) {}
+  const MethodInfo& info() const { return info_; }
+  // The only way to open a call, so that nobody passes by the roles: PERMISSION_DENIED where the
+  // listener does not offer the method to the caller (CheckRole).
+  absl::StatusOr<std::shared_ptr<CallHandler>> Open(const CallHead& head,
+                                                    std::shared_ptr<Responder> responder) const;
+
+ private:
+  MethodInfo info_;
+  OpenCall open_;
 };
 
 // A unary method that needs nothing before its message; errors go through Finish. The answer may
@@ -116,7 +124,9 @@ void Invoke(const Method& method, const CallHead& head, Message message,
 // Path -> method. Filled at start-up, then read by any thread.
 class MethodTable {
  public:
-  void Add(const std::string& path, Method method) { methods_[path] = std::move(method); }
+  void Add(const std::string& path, Method method) {
+    methods_.insert_or_assign(path, std::move(method));
+  }
   const Method* Find(const std::string& path) const;  // null when there is none
   std::vector<std::string> Paths() const;
   const std::map<std::string, Method>& methods() const { return methods_; }

@@ -54,7 +54,7 @@ struct Stream {
     info.cancel = std::make_shared<CancelToken>();
     const Method* const method = table.Find(path);
     EXPECT_NE(method, nullptr);
-    handler = method->open(info, responder).value();
+    handler = method->Open(info, responder).value();
   }
   void Send(const std::string& message) {
     const auto bytes = std::make_shared<const std::string>(message);

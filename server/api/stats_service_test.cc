@@ -137,9 +137,6 @@ TEST_F(StatsService, OthersThanTheMachinesOwnAreRefusedBeforeTheirMessage) {
     const auto responder = CallUnary(table_, path, "no message of the kind", {}, /*local=*/false);
     EXPECT_EQ(responder->status.code(), absl::StatusCode::kPermissionDenied) << path;
   }
-  config_.server.enable_config_rpcs = ConfigRpcs::kAll;
-  Register();
-  EXPECT_TRUE(CallUnary(table_, kGetStats, "", {}, /*local=*/false)->status.ok());
 }
 
 }  // namespace

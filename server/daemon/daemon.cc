@@ -185,7 +185,7 @@ class Daemon {
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
     transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
     const bool own = activated_.empty();
-    FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated_));
+    FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_)));
     for (const std::string& line :
          own ? DescribeListeners(config_.server) : DescribeActivated(transport_->addresses()))
       spdlog::info("{}", line);

@@ -8,18 +8,46 @@
 #include "absl/strings/str_cat.h"
 
 namespace floe::server {
-std::string HostPort(const std::string& host, int64_t port) {
-  const bool bare_v6 = host.find(':') != std::string::npos && host[0] != '[';
-  return bare_v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+namespace {
+
+ListenerRoles RolesOf(const ListenConfig& config) {
+  ListenerRoles roles;
+  switch (config.enable_config_rpcs) {
+    case ConfigRpcs::kNobody:
+      roles.admin = OfferedTo::kNobody;
+      break;
+    case ConfigRpcs::kLocal:
+      roles.admin = OfferedTo::kLocal;
+      break;
+    case ConfigRpcs::kAll:
+      roles.admin = OfferedTo::kAll;
+      break;
+  }
+  return roles;
 }
 
-std::vector<std::string> ListenAddresses(const ListenConfig& config) {
+std::vector<std::string> AddressesOf(const ListenConfig& config) {
   std::vector<std::string> addresses;
   if (config.port != 0) addresses.push_back(HostPort(config.bind_address, config.port));
   const std::string& path = config.grpc_socket_path;
   if (!path.empty())
     addresses.push_back(path[0] == '@' ? "unix-abstract:" + path.substr(1) : "unix:" + path);
   return addresses;
+}
+
+}  // namespace
+
+std::string HostPort(const std::string& host, int64_t port) {
+  const bool bare_v6 = host.find(':') != std::string::npos && host[0] != '[';
+  return bare_v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+}
+
+std::vector<ListenerSpec> ListenersOf(const ListenConfig& config,
+                                      const std::vector<std::string>& activated) {
+  std::vector<ListenerSpec> listeners;
+  for (const std::string& address : activated.empty() ? AddressesOf(config) : activated)
+    listeners.push_back({address, {}, RolesOf(config)});
+  return listeners;
 }
 
 std::vector<std::string> DescribeListeners(const ListenConfig& config) {

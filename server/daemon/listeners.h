@@ -5,15 +5,18 @@
 #include <vector>
 
 #include "config/config.h"
+#include "server/transport/transport.h"
 
 namespace floe::server {
 
 // "127.0.0.1:8500", "[::1]:8500"; IPv6 addresses may come with or without brackets.
 std::string HostPort(const std::string& host, int64_t port);
 
-// The listeners as Transport::Start takes them: "127.0.0.1:8500", "unix:/run/floe/grpc.sock",
-// "unix-abstract:floe" for the path "@floe".
-std::vector<std::string> ListenAddresses(const ListenConfig& config);
+// The listeners of the configuration: "127.0.0.1:8500", "unix:/run/floe/grpc.sock",
+// "unix-abstract:floe" for the path "@floe". Or `activated` in their place, unless there are none.
+// All have the roles that the configuration says.
+std::vector<ListenerSpec> ListenersOf(const ListenConfig& config,
+                                      const std::vector<std::string>& activated);
 
 // Listening sockets that the service manager passed to this process (sd_listen_fds(3)), as "fd:3".
 // They replace those of the configuration. Once, and before any thread, because it removes the

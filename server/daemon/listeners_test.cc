@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace floe::server {
 namespace {
 
@@ -11,18 +15,45 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+std::vector<std::string> Addresses(const ListenConfig& config,
+                                   const std::vector<std::string>& activated = {}) {
+  std::vector<std::string> addresses;
+  for (const ListenerSpec& listener : ListenersOf(config, activated))
+    addresses.push_back(listener.address);
+  return addresses;
+}
+
 TEST(Listeners, Addresses) {
   ListenConfig config;
-  EXPECT_THAT(ListenAddresses(config), ElementsAre("127.0.0.1:8500"));
+  EXPECT_THAT(Addresses(config), ElementsAre("127.0.0.1:8500"));
   config.bind_address = "::";
   config.port = 9;
   config.grpc_socket_path = "/run/s";
-  EXPECT_THAT(ListenAddresses(config), ElementsAre("[::]:9", "unix:/run/s"));
+  EXPECT_THAT(Addresses(config), ElementsAre("[::]:9", "unix:/run/s"));
   config.bind_address = "0.0.0.0";
   config.port = 0;
-  EXPECT_THAT(ListenAddresses(config), ElementsAre("unix:/run/s"));
+  EXPECT_THAT(Addresses(config), ElementsAre("unix:/run/s"));
   config.grpc_socket_path = "@floe";
-  EXPECT_THAT(ListenAddresses(config), ElementsAre("unix-abstract:floe"));
+  EXPECT_THAT(Addresses(config), ElementsAre("unix-abstract:floe"));
+}
+
+TEST(Listeners, TheServiceManagersReplaceTheConfigurations) {
+  EXPECT_THAT(Addresses({}, {"fd:3", "fd:4"}), ElementsAre("fd:3", "fd:4"));
+}
+
+TEST(Listeners, EnableConfigRpcsSaysToWhomTheyOfferTheRpcsForOperators) {
+  ListenConfig config;
+  config.grpc_socket_path = "/run/s";
+  for (const auto& [key, offered] : {std::pair(ConfigRpcs::kNobody, OfferedTo::kNobody),
+                                     std::pair(ConfigRpcs::kLocal, OfferedTo::kLocal),
+                                     std::pair(ConfigRpcs::kAll, OfferedTo::kAll)}) {
+    config.enable_config_rpcs = key;
+    ListenerRoles roles;
+    roles.admin = offered;
+    for (const auto& activated : {std::vector<std::string>(), std::vector<std::string>{"fd:3"}})
+      for (const ListenerSpec& listener : ListenersOf(config, activated))
+        EXPECT_EQ(listener.roles, roles) << listener.address;
+  }
 }
 
 TEST(Listeners, TheLogNamesTheFlagThatOpensALoopbackListener) {

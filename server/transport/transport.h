@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "server/api/roles.h"
 #include "server/listener/acceptor.h"
 #include "server/listener/call_book.h"
 
@@ -35,16 +36,25 @@ struct TransportOptions {
   Duration time_to_leave = std::chrono::seconds(2);
 };
 
+// How a listener proves who it is, and whom it asks for the same. Nothing yet: plain text.
+struct TlsSpec {};
+
+struct ListenerSpec {
+  // "host:port" (port 0 takes a free one), "[::1]:port", "unix:/path" (a stale socket file is
+  // replaced), "unix-abstract:name", "fd:N" (ListenSocket).
+  std::string address;
+  TlsSpec tls = {};
+  ListenerRoles roles = {};  // to whom calls that come by it are offered
+};
+
 // Threading: Start, then from any thread addresses(), connections() and ConnectInside();
 // Shutdown once or more, from any thread that serves no call.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Opens every listener, or none: "host:port" (port 0 takes a free one), "[::1]:port",
-  // "unix:/path" (a stale socket file is replaced), "unix-abstract:name", "fd:N" (ListenSocket).
-  // An error names the listener. At most once.
-  virtual absl::Status Start(const std::vector<std::string>& listeners) = 0;
+  // Opens every listener, or none. An error names the listener. At most once.
+  virtual absl::Status Start(const std::vector<ListenerSpec>& listeners) = 0;
 
   // As bound, in the order given: "127.0.0.1:40213".
   virtual std::vector<std::string> addresses() const = 0;
@@ -54,7 +64,7 @@ class Transport {
   virtual int64_t max_connections() const = 0;
 
   // A new connection to this server that bypasses its listeners and their limits. Returns the
-  // other end, non-blocking, which the caller owns.
+  // other end, non-blocking, which the caller owns. Its calls have the roles of the first listener.
   virtual absl::StatusOr<int> ConnectInside() = 0;
 
   // Accepts no new connections and asks clients to leave. Ends streams with UNAVAILABLE once their

@@ -16,10 +16,11 @@
 
 namespace floe::server {
 
-// The limits of every call. They outlive the calls.
+// What holds for every call of a server. The book outlives the calls.
 struct CallRules {
   CallBook* book;
   MessageLimits messages;
+  ListenerRoles roles;  // of the listeners that they come by
 };
 
 // The unary methods, each with its path, as bytes. All outlive it. gRPC reads the request of such a
@@ -52,6 +53,6 @@ class OpenStreams {
 // Every other path arrives here. All outlive it.
 std::unique_ptr<grpc::CallbackGenericService> MakeStreamService(const MethodTable& methods,
                                                                 OpenStreams* streams,
-                                                                CallBook* book);
+                                                                const CallRules& rules);
 
 }  // namespace floe::server

@@ -109,7 +109,7 @@ TEST(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
   TransportOptions options;
   options.time_to_leave = std::chrono::minutes(1);  // enough for all the calls, on any machine
   const auto server = MakeGrpcppTransport(methods, options);
-  ASSERT_TRUE(server->Start({"127.0.0.1:0"}).ok());
+  ASSERT_TRUE(server->Start({{"127.0.0.1:0"}}).ok());
   RawClient client(server->addresses().at(0));
   constexpr uint32_t kCalls = 64;
   const auto stream_of = [](uint32_t call) { return 2 * call + 1; };

@@ -53,15 +53,13 @@ class GrpcppTransport final : public Transport {
  public:
   GrpcppTransport(const MethodTable& methods, const TransportOptions& options,
                   GrpcArguments arguments)
-      : options_(options),
+      : methods_(methods),
+        options_(options),
         arguments_(std::move(arguments)),
-        book_(options_.calls),
-        unary_(MakeUnaryService(methods, &gate_,
-                                {&book_, {options_.max_message_bytes, options_.compression}})),
-        other_(MakeStreamService(methods, &streams_, &book_)) {}
+        book_(options_.calls) {}
   ~GrpcppTransport() override { Shutdown(Clock::Steady().Now()); }
 
-  absl::Status Start(const std::vector<std::string>& listeners) override;
+  absl::Status Start(const std::vector<ListenerSpec>& listeners) override;
   std::vector<std::string> addresses() const override { return addresses_; }
   ListenerCounts connections() const override {
     return acceptor_ == nullptr ? ListenerCounts() : acceptor_->connections().Counts();
@@ -75,24 +73,38 @@ class GrpcppTransport final : public Transport {
  private:
   using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
 
+  // gRPC does not tell a call by which listener it came. So listeners of the same roles share a
+  // server of gRPC's, and others have another one.
+  struct Server {
+    ListenerRoles roles;
+    std::unique_ptr<grpc::Service> unary;
+    std::unique_ptr<grpc::CallbackGenericService> other;
+    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
+    std::unique_ptr<grpc::Server> server;
+  };
+
   // Between checks for clients that do not read.
   static constexpr Duration kReadCheck = std::chrono::seconds(1);
 
   void Configure(grpc::ServerBuilder* builder) const;
+  // `quota` may be null.
+  absl::StatusOr<std::unique_ptr<Server>> StartServer(const ListenerRoles& roles,
+                                                      const grpc::ResourceQuota* quota);
+  absl::Status StartServers(const std::vector<ListenerSpec>& listeners,
+                            const std::vector<ListenSocket>& sockets);
   void Hand(int listener_fd, int fd);
   void CutOverdue();
 
+  const MethodTable& methods_;
   const TransportOptions options_;
   const GrpcArguments arguments_;
-  // Before server_, whose calls use them.
+  // Before servers_, whose calls use them.
   CallBook book_;
   CallGate gate_;
   OpenStreams streams_{gate_.replies()};
-  const std::unique_ptr<grpc::Service> unary_;
-  const std::unique_ptr<grpc::CallbackGenericService> other_;
   std::vector<std::string> addresses_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
-  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::unique_ptr<Server>> servers_;  // of the first listener's roles first
+  std::map<int, Server*> server_of_;              // by the listener's descriptor
   std::unique_ptr<Acceptor> acceptor_;
   TaskThreadPool cutter_{1, {"unread", 0, {}}, [this] {
                            CutOverdue();
@@ -137,11 +149,6 @@ void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
   // name the flag. The quota bounds messages that are still arriving.
   builder->SetMaxReceiveMessageSize(-1);
   builder->SetMaxSendMessageSize(-1);
-  if (options_.max_arriving_bytes > 0) {
-    grpc::ResourceQuota quota("requests");
-    quota.Resize(static_cast<size_t>(options_.max_arriving_bytes));
-    builder->SetResourceQuota(quota);
-  }
   std::map<std::string, int> arguments = ArgumentsOf(options_);
   for (const auto& [key, value] : arguments_) {
     if (const std::optional<int> number = AsInteger(value)) {
@@ -158,7 +165,9 @@ void GrpcppTransport::Hand(int listener_fd, int fd) {
   Connection connection;
   connection.listener_fd = listener_fd;
   connection.fd = fd;
-  connections_->HandleNewConnection(&connection);
+  const auto server = server_of_.find(listener_fd);
+  Server& to = server == server_of_.end() ? *servers_.front() : *server->second;
+  to.connections->HandleNewConnection(&connection);
 }
 
 absl::StatusOr<int> GrpcppTransport::ConnectInside() {
@@ -222,27 +231,59 @@ absl::Status CheckThreads() {
   return status;
 }
 
-absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
+absl::StatusOr<std::unique_ptr<GrpcppTransport::Server>> GrpcppTransport::StartServer(
+    const ListenerRoles& roles, const grpc::ResourceQuota* quota) {
+  auto made = std::make_unique<Server>();
+  made->roles = roles;
+  const CallRules rules = {&book_, {options_.max_message_bytes, options_.compression}, roles};
+  made->unary = MakeUnaryService(methods_, &gate_, rules);
+  made->other = MakeStreamService(methods_, &streams_, rules);
+  grpc::ServerBuilder builder;
+  Configure(&builder);
+  if (quota != nullptr) builder.SetResourceQuota(*quota);
+  builder.RegisterService(made->unary.get());
+  builder.RegisterCallbackGenericService(made->other.get());
+  // grpc++'s own listener stops for good once the process was out of file descriptors.
+  made->connections = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  made->server = builder.BuildAndStart();
+  if (made->server == nullptr) return absl::InternalError("gRPC did not start a server");
+  return made;
+}
+
+absl::Status GrpcppTransport::StartServers(const std::vector<ListenerSpec>& listeners,
+                                           const std::vector<ListenSocket>& sockets) {
+  grpc::ResourceQuota quota("requests");  // of all servers together
+  const bool bounded = options_.max_arriving_bytes > 0;
+  if (bounded) quota.Resize(static_cast<size_t>(options_.max_arriving_bytes));
+  std::vector<std::unique_ptr<Server>> servers;
+  for (size_t i = 0; i < listeners.size(); ++i) {
+    const ListenerRoles& roles = listeners[i].roles;
+    auto server = std::find_if(servers.begin(), servers.end(),
+                               [&](const auto& one) { return one->roles == roles; });
+    if (server == servers.end()) {
+      FLOE_ASSIGN_OR_RETURN(auto started, StartServer(roles, bounded ? &quota : nullptr));
+      server = servers.insert(servers.end(), std::move(started));
+    }
+    server_of_[sockets[i].fd()] = server->get();
+  }
+  servers_ = std::move(servers);
+  return absl::OkStatus();
+}
+
+absl::Status GrpcppTransport::Start(const std::vector<ListenerSpec>& listeners) {
   FLOE_RETURN_IF_ERROR(CheckThreads());
   if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
   std::vector<ListenSocket> sockets;
-  for (const std::string& listener : listeners) {
-    FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener));
+  for (const ListenerSpec& listener : listeners) {
+    FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener.address));
     addresses_.push_back(socket.address());
     sockets.push_back(std::move(socket));
   }
   gpr_set_log_function(LogOfGrpc);
   grpc::EnableDefaultHealthCheckService(false);
-  grpc::ServerBuilder builder;
-  Configure(&builder);
-  builder.RegisterService(unary_.get());
-  builder.RegisterCallbackGenericService(other_.get());
-  // grpc++'s own listener stops for good once the process was out of file descriptors.
-  connections_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return absl::InternalError("gRPC did not start a server");
+  FLOE_RETURN_IF_ERROR(StartServers(listeners, sockets));
   acceptor_ =
       std::make_unique<Acceptor>(std::move(sockets), options_.connections,
                                  [this](int listener_fd, int fd) { Hand(listener_fd, fd); });
@@ -251,7 +292,7 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
 }
 
 void GrpcppTransport::Shutdown(TimePoint deadline) {
-  if (server_ == nullptr) return;
+  if (servers_.empty()) return;
   cutter_.Stop();
   // gRPC cannot send GOAWAY and still accept calls that are already on their way. So the frame is
   // written beside gRPC, which rules out TLS. gRPC reports the end of a call, and of a message of a
@@ -262,7 +303,8 @@ void GrpcppTransport::Shutdown(TimePoint deadline) {
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
   constexpr Duration kFar = std::chrono::hours(24 * 365);
-  server_->Shutdown(std::chrono::system_clock::now() + std::min(left, kFar));
+  const auto end = std::chrono::system_clock::now() + std::min(left, kFar);
+  for (const auto& one : servers_) one->server->Shutdown(end);
 }
 
 }  // namespace

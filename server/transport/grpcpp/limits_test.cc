@@ -57,7 +57,7 @@ class TransportLimits : public testing::Test {
   }
   void Open(TransportOptions options) {
     transport_ = MakeGrpcppTransport(methods_, options);
-    const absl::Status status = transport_->Start({"127.0.0.1:0"});
+    const absl::Status status = transport_->Start({{"127.0.0.1:0"}});
     ASSERT_TRUE(status.ok()) << status;
     grpc::ChannelArguments args;
     args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -12,8 +12,9 @@ namespace floe::server {
 
 class TestMethods : public MethodTable {
  public:
-  void AddUnary(const std::string& path, UnaryFunction function, int64_t max_bytes = 0) {
-    Add(path, UnaryMethod(MethodRole::kInference, std::move(function), max_bytes));
+  void AddUnary(const std::string& path, UnaryFunction function, int64_t max_bytes = 0,
+                MethodRole role = MethodRole::kInference) {
+    Add(path, UnaryMethod(role, std::move(function), max_bytes));
   }
   void AddStream(const std::string& path, OpenCall open) {
     Add(path, {{MethodKind::kStream, MethodRole::kInference}, std::move(open)});

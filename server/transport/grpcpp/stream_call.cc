@@ -24,7 +24,7 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   // `method` and `streams` outlive the call.
   static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
                                                const Method& method, OpenStreams* streams,
-                                               CallBook* book);
+                                               const CallRules& rules);
   StreamCall(grpc::GenericCallbackServerContext* context, std::string_view peer,
              OpenStreams* streams)
       : context_(*context),
@@ -108,16 +108,17 @@ void OpenStreams::Close() {
 
 grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerContext* context,
                                                   const Method& method, OpenStreams* streams,
-                                                  CallBook* book) {
+                                                  const CallRules& rules) {
   CallHead head = MakeCallHead(context->method(), *context);
+  head.roles = rules.roles;
   auto call = std::make_shared<StreamCall>(context, head.peer, streams);
   StreamCall* const reactor = call.get();
   reactor->self_ = call;
   head.cancel = std::shared_ptr<CancelToken>(call, &reactor->cancel_);
-  absl::StatusOr<std::shared_ptr<CallHandler>> opened = method.open(head, call);
+  absl::StatusOr<std::shared_ptr<CallHandler>> opened = method.Open(head, call);
   absl::Status status = opened.status();
   if (status.ok()) reactor->handler_ = *std::move(opened);
-  if (status.ok()) status = book->Take(head.peer, kMostWaitingBytes, &reactor->seat_);
+  if (status.ok()) status = rules.book->Take(head.peer, kMostWaitingBytes, &reactor->seat_);
   if (!streams->Add(call)) status = ShuttingDown();
   if (!status.ok()) reactor->Responder::Finish(status);
   reactor->ReadOn();
@@ -285,14 +286,14 @@ class RefusedCall final : public grpc::ServerGenericBidiReactor {
 
 class StreamService final : public grpc::CallbackGenericService {
  public:
-  StreamService(const MethodTable& methods, OpenStreams* streams, CallBook* book)
-      : methods_(methods), streams_(*streams), book_(*book) {}
+  StreamService(const MethodTable& methods, OpenStreams* streams, const CallRules& rules)
+      : methods_(methods), streams_(*streams), rules_(rules) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const std::string& path = context->method();
     if (const Method* method = methods_.Find(path)) {
-      return StreamCall::Start(context, *method, &streams_, &book_);
+      return StreamCall::Start(context, *method, &streams_, rules_);
     }
     return new RefusedCall(UnknownMethodError(methods_, path));
   }
@@ -300,15 +301,15 @@ class StreamService final : public grpc::CallbackGenericService {
  private:
   const MethodTable& methods_;
   OpenStreams& streams_;
-  CallBook& book_;
+  const CallRules rules_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::CallbackGenericService> MakeStreamService(const MethodTable& methods,
                                                                 OpenStreams* streams,
-                                                                CallBook* book) {
-  return std::make_unique<StreamService>(methods, streams, book);
+                                                                const CallRules& rules) {
+  return std::make_unique<StreamService>(methods, streams, rules);
 }
 
 }  // namespace floe::server

@@ -188,7 +188,7 @@ class GrpcppTransport : public testing::Test {
 
   void Open(TransportOptions options = {}, const std::string& listener = "127.0.0.1:0") {
     transport_ = MakeGrpcppTransport(methods_, options);
-    const absl::Status status = transport_->Start({listener});
+    const absl::Status status = transport_->Start({{listener}});
     ASSERT_TRUE(status.ok()) << status;
     Connect(transport_->addresses().at(0));
   }

@@ -285,7 +285,7 @@ TEST_F(GrpcppTransport, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
   options.time_to_leave = 2 * kPatience;
   Open(options);
   const auto second = MakeGrpcppTransport(methods_, {});
-  ASSERT_TRUE(second->Start({"127.0.0.1:0"}).ok());
+  ASSERT_TRUE(second->Start({{"127.0.0.1:0"}}).ok());
   // Tried in this order.
   Connect("ipv4:" + transport_->addresses().at(0) + "," + second->addresses().at(0));
   auto stream = std::make_unique<ClientStream>();
@@ -332,7 +332,7 @@ TEST_F(GrpcppTransport, Listeners) {
   EXPECT_THAT(transport_->addresses(), ElementsAre(StartsWith("127.0.0.1:")));
   auto second = MakeGrpcppTransport(methods_, {});
   const std::string taken = transport_->addresses()[0];
-  EXPECT_THAT(second->Start({"127.0.0.1:0", taken}).ToString(),
+  EXPECT_THAT(second->Start({{"127.0.0.1:0"}, {taken}}).ToString(),
               HasSubstr("cannot listen on " + taken));
   EXPECT_FALSE(MakeGrpcppTransport(methods_, {})->Start({}).ok());
 
@@ -340,7 +340,7 @@ TEST_F(GrpcppTransport, Listeners) {
       testing::TempDir() + "floe_transport_" + std::to_string(getpid()) + ".sock";
   const std::string abstract = "unix-abstract:floe_transport_test_" + std::to_string(getpid());
   auto local = MakeGrpcppTransport(methods_, {});
-  ASSERT_TRUE(local->Start({"unix:" + path, abstract, "127.0.0.1:0"}).ok());
+  ASSERT_TRUE(local->Start({{"unix:" + path}, {abstract}, {"127.0.0.1:0"}}).ok());
   ASSERT_EQ(local->addresses().size(), 3u);
   for (const std::string& address : local->addresses()) {
     Connect(address);
@@ -351,7 +351,7 @@ TEST_F(GrpcppTransport, Listeners) {
 TEST_F(GrpcppTransport, ChannelArgumentsReachGrpc) {
   transport_ = MakeGrpcppTransport(
       methods_, {}, {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}});
-  ASSERT_TRUE(transport_->Start({"127.0.0.1:0"}).ok());
+  ASSERT_TRUE(transport_->Start({{"127.0.0.1:0"}}).ok());
   Connect(transport_->addresses().at(0));
   const auto first = Call("/test/Hold", "1");
   ASSERT_TRUE(arrived_.Reaches(1));

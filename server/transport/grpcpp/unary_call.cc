@@ -73,16 +73,17 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
                                            CallGate* gate, const CallRules& rules,
                                            grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
   CallHead head = MakeCallHead(path, *context);
+  head.roles = rules.roles;
   const auto call = std::make_shared<UnaryCall>(context, head.peer, gate, reply);
   call->self_ = call;
   // gRPC swallows what a reaction throws, and the call would never end.
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
     // Message, token and responder are all parts of this object: one count, no allocation.
     head.cancel = std::shared_ptr<CancelToken>(call, &call->cancel_);
-    FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<CallHandler> opened, method.open(head, call));
+    FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<CallHandler> opened, method.Open(head, call));
     MessageLimits limits = rules.messages;
-    if (method.info.max_bytes > 0)
-      limits.max_bytes = std::min(limits.max_bytes, method.info.max_bytes);
+    if (method.info().max_bytes > 0)
+      limits.max_bytes = std::min(limits.max_bytes, method.info().max_bytes);
     const absl::Status begun = call->Begin(rules.book, limits, request, head.peer);
     if (!begun.ok()) return opened->OnRefused(begun);
     opened->OnMessage(Message{BytesOf(call->message_.slice), call});
@@ -127,7 +128,7 @@ class UnaryService final : public grpc::Service {
   UnaryService(const MethodTable& methods, CallGate* gate, const CallRules& rules) {
     int index = 0;
     for (const auto& [path, method] : methods.methods()) {
-      if (method.info.kind != MethodKind::kUnary) continue;
+      if (method.info().kind != MethodKind::kUnary) continue;
       AddMethod(new grpc::internal::RpcServiceMethod(
           path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
       MarkMethodRawCallback(
