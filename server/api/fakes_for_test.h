@@ -156,11 +156,16 @@ class FakeResponder : public Responder {
     trailers = t;
     status = s;
   }
+  void Defer() override {
+    EXPECT_EQ(finishes, 0);
+    deferred = true;
+  }
 
   std::vector<std::string> messages;
   absl::Status status;
   Trailers trailers;
   int finishes = 0;
+  bool deferred = false;
 };
 
 // Calls a unary method and returns what it answered so far.

@@ -65,9 +65,7 @@ struct Shared {
         codec(with),
         decoders(std::make_unique<TaskThreadPool>(tuning::kDecodeThreads,
                                                   ThreadTraits{"decode", 0, {}})),
-        sender(std::make_unique<TaskThreadPool>(1, ThreadTraits{"send", 0, {}})),
-        started(decoders->Start()),
-        sends(sender->Start().ok()) {}
+        started(decoders->Start()) {}
 
   // Whether a line about a slow request may be logged now: some may each second.
   bool TakeLogLine() const {
@@ -84,10 +82,8 @@ struct Shared {
 
   const ApiContext context;
   const InferCodec codec;
-  mutable std::atomic<int> handed_over{0};  // replies that the sender has
-  const std::unique_ptr<TaskThreadPool> decoders, sender;
+  const std::unique_ptr<TaskThreadPool> decoders;
   const absl::Status started;  // the decoders
-  const bool sends;            // the sender was started
   mutable std::atomic<int64_t> second{0};
   mutable std::atomic<int> lines{0};
   mutable Mutex large_mutex;
@@ -191,15 +187,8 @@ absl::Status InferCall::TrySubmit() {
 void InferCall::Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
   const absl::Status status = outputs.ok() ? Write(*outputs) : outputs.status();
   LogIfSlow(timings);
-  // A worker with a full queue is what throughput depends on, and sending was a tenth of its time
-  // for a network of 0.3 ms a row.
-  if (!timings.more_waits || !shared_.sends || shared_.handed_over >= tuning::kHandedOver)
-    return Finish(status);
-  shared_.sender->Post([self = shared_from_this(), status] {
-    --self->shared_.handed_over;
-    self->Finish(status);
-  });
-  ++shared_.handed_over;
+  if (timings.more_waits) responder_->Defer();
+  Finish(status);
 }
 
 absl::Status InferCall::Write(Outputs outputs) {

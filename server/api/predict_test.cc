@@ -236,25 +236,15 @@ TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
 TEST_F(Predict, AWorkerWithMoreToDoLeavesSendingToAnotherThread) {
   std::unique_ptr<Request> waiting;
   served_->on_submit = [&](std::unique_ptr<Request> request) { waiting = std::move(request); };
-  class Waiting : public FakeResponder {
-   public:
-    using Responder::Finish;
-    void Finish(const absl::Status& said, const Trailers& with) override {
-      FakeResponder::Finish(said, with);
-      sent.set_value(std::this_thread::get_id());
-    }
-    std::promise<std::thread::id> sent;
-  };
-  const auto responder = std::make_shared<Waiting>();
-  CallHead head;
-  head.cancel = std::make_shared<CancelToken>();
-  const auto bytes = std::make_shared<const std::string>(Encode(std::string(kX) + kIds));
-  Invoke(*table_.Find(kPath), head, Message{*bytes, bytes}, responder);
-  ASSERT_NE(waiting, nullptr);
-  waiting->complete(absl::AbortedError("no run"), {.more_waits = true});
-  waiting.reset();
-  EXPECT_NE(responder->sent.get_future().get(), std::this_thread::get_id());
-  EXPECT_EQ(responder->status.code(), absl::StatusCode::kAborted);
+  for (const bool more : {false, true}) {
+    const auto responder = CallUnary(table_, kPath, Encode(std::string(kX) + kIds));
+    ASSERT_NE(waiting, nullptr);
+    waiting->complete(absl::AbortedError("no run"), {.more_waits = more});
+    waiting.reset();
+    EXPECT_EQ(responder->finishes, 1);
+    EXPECT_EQ(responder->status.code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(responder->deferred, more);
+  }
 }
 
 TEST_F(Predict, TheWaitingRequestDoesNotHoldTheServedModel) {

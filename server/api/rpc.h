@@ -69,6 +69,9 @@ class Responder {
   // For unary calls after one Write, or none when not OK.
   virtual void Finish(const absl::Status& status, const Trailers& trailers) = 0;
   void Finish(const absl::Status& status) { Finish(status, {}); }
+  // Before the Finish of a unary call: its thread has more work waiting, so what takes time is
+  // better done on another one.
+  virtual void Defer() {}
 
   // Of streams: bytes that may be written now before the caller counts as one who does not read;
   // CallHandler::OnWritable says when there are more.

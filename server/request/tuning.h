@@ -22,9 +22,6 @@ inline constexpr int64_t kFilledAtOnce = int64_t{16} << 10;
 // Smaller inputs are decoded without asking the memory limit.
 inline constexpr int64_t kUnpaidInputBytes = int64_t{64} << 10;
 
-// Replies of a worker with more to do are sent by another thread, so many at a time.
-inline constexpr int kHandedOver = 256;
-
 // What clients of gRPC receive at most unless they ask for more.
 inline constexpr size_t kUsualReplyLimit = size_t{4} << 20;
 

@@ -12,13 +12,15 @@
 #include "server/api/rpc.h"
 #include "server/listener/call_book.h"
 #include "server/listener/call_gate.h"
+#include "server/transport/grpcpp/reply_sender.h"
 #include "server/transport/grpcpp/wire.h"
 
 namespace floe::server {
 
-// What holds for every call of a server. The book outlives the calls.
+// What holds for every call of a server. Book and sender outlive the calls.
 struct CallRules {
   CallBook* book;
+  ReplySender* sender;
   MessageLimits messages;
   ListenerRoles roles;  // of the listeners that they come by
 };

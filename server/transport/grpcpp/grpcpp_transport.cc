@@ -102,6 +102,7 @@ class GrpcppTransport final : public Transport {
   CallBook book_;
   CallGate gate_;
   OpenStreams streams_{gate_.replies()};
+  ReplySender sender_;
   std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<Server>> servers_;  // of the first listener's roles first
   std::map<int, Server*> server_of_;              // by the listener's descriptor
@@ -235,7 +236,8 @@ absl::StatusOr<std::unique_ptr<GrpcppTransport::Server>> GrpcppTransport::StartS
     const ListenerRoles& roles, const grpc::ResourceQuota* quota) {
   auto made = std::make_unique<Server>();
   made->roles = roles;
-  const CallRules rules = {&book_, {options_.max_message_bytes, options_.compression}, roles};
+  const CallRules rules = {
+      &book_, &sender_, {options_.max_message_bytes, options_.compression}, roles};
   made->unary = MakeUnaryService(methods_, &gate_, rules);
   made->other = MakeStreamService(methods_, &streams_, rules);
   grpc::ServerBuilder builder;
@@ -283,6 +285,7 @@ absl::Status GrpcppTransport::Start(const std::vector<ListenerSpec>& listeners) 
   }
   gpr_set_log_function(LogOfGrpc);
   grpc::EnableDefaultHealthCheckService(false);
+  FLOE_RETURN_IF_ERROR(sender_.Start());
   FLOE_RETURN_IF_ERROR(StartServers(listeners, sockets));
   acceptor_ =
       std::make_unique<Acceptor>(std::move(sockets), options_.connections,

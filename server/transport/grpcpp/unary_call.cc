@@ -18,27 +18,31 @@ namespace {
 // Threading: reactions on gRPC's threads, Write and Finish on any one thread at a time.
 class UnaryCall final : public grpc::ServerUnaryReactor,
                         public Responder,
+                        public DeferredReply,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
-  // Calls `method`, which may answer before this returns. `gate` was entered. `gate` and the rules'
-  // book outlive the call. `context`, `request` and `reply` are gRPC's, of this call.
+  // Calls `method`, which may answer before this returns. `gate` was entered, and outlives the
+  // call. `context`, `request` and `reply` are gRPC's, of this call.
   static grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                          const std::string& path, const Method& method,
                                          CallGate* gate, const CallRules& rules,
                                          grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
   UnaryCall(grpc::CallbackServerContext* context, std::string_view peer, CallGate* gate,
-            grpc::ByteBuffer* reply)
+            ReplySender* sender, grpc::ByteBuffer* reply)
       : context_(*context),
         gate_(*gate),
+        sender_(*sender),
         reply_(*reply),
         counted_(gate->replies(), ReplyCount::SlotOf(PeerOf(peer).port)) {}
 
   void Write(std::string&& message) override;
   void Finish(const absl::Status& status, const Trailers& trailers) override;
+  void Defer() override { deferred_ = true; }
 
  private:
   absl::Status Begin(CallBook* book, const MessageLimits& limits, grpc::ByteBuffer* request,
                      std::string_view peer);
+  void Send() override;
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
   // OnDone does not block, so gRPC need not move it to another thread.
@@ -46,14 +50,15 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
 
   grpc::CallbackServerContext& context_;  // gone after OnDone, as is the reply
   CallGate& gate_;
+  ReplySender& sender_;
   grpc::ByteBuffer& reply_;
   CountedReply counted_;
   std::shared_ptr<UnaryCall> self_;
   CancelToken cancel_;
   CallSeat seat_;
   Received message_;
-  bool has_reply_ = false;
-  absl::Status no_reply_;  // why the method's reply cannot be sent
+  bool has_reply_ = false, deferred_ = false;
+  absl::Status end_;  // why the method's reply cannot be sent, then what Finish said
   std::atomic<bool> finished_{false};
 };
 
@@ -74,7 +79,7 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
                                            grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
   CallHead head = MakeCallHead(path, *context);
   head.roles = rules.roles;
-  const auto call = std::make_shared<UnaryCall>(context, head.peer, gate, reply);
+  const auto call = std::make_shared<UnaryCall>(context, head.peer, gate, rules.sender, reply);
   call->self_ = call;
   // gRPC swallows what a reaction throws, and the call would never end.
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
@@ -98,21 +103,28 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
 
 void UnaryCall::Write(std::string&& message) {
   if (finished_.load(std::memory_order_relaxed)) return std::string().swap(message);
-  no_reply_ = seat_.AddReply(static_cast<int64_t>(message.size()));
-  if (!no_reply_.ok()) return std::string().swap(message);
+  end_ = seat_.AddReply(static_cast<int64_t>(message.size()));
+  if (!end_.ok()) return std::string().swap(message);
   reply_ = Pack(std::move(message));
   has_reply_ = true;
 }
 
 void UnaryCall::Finish(const absl::Status& said, const Trailers& trailers) {
   if (finished_.exchange(true)) return;
-  const absl::Status& status = said.ok() ? no_reply_ : said;
-  AddTrailers(status, trailers, &context_);
+  if (!said.ok()) end_ = said;
+  AddTrailers(end_, trailers, &context_);
   counted_.Begin();
-  if (status.ok() && !has_reply_) {
+  // The call lives until its end is sent.
+  if (deferred_ && sender_.Post(this)) return;
+  Send();
+}
+
+// Afterwards this may be gone.
+void UnaryCall::Send() {
+  if (end_.ok() && !has_reply_) {
     grpc::ServerUnaryReactor::Finish({grpc::StatusCode::INTERNAL, "the method gave no reply"});
   } else {
-    grpc::ServerUnaryReactor::Finish(ToGrpc(status));  // which sends the reply when that is OK
+    grpc::ServerUnaryReactor::Finish(ToGrpc(end_));  // which sends the reply when that is OK
   }
 }
 
