@@ -11,8 +11,8 @@
 #include "cli/load_generator.h"
 #include "cli/load_report.h"
 #include "cli/local_model.h"
-#include "cli/made_up_inputs.h"
 #include "cli/predict_io.h"
+#include "runtime/made_up_inputs.h"
 
 namespace floe::cli {
 namespace {
@@ -32,13 +32,7 @@ absl::StatusOr<std::vector<Tensor>> MakeUp(const SignatureDef& def, int64_t batc
           absl::StrCat("the server does not say how many dimensions input ", Quoted(input.key),
                        " has; give it as INPUT or in a file for --inputs"));
     }
-    Shape shape;
-    for (int axis = 0; axis < declared.rank(); ++axis) {
-      const Dim dim = declared.dim(axis);
-      shape.push_back(dim.concrete() ? dim.size()
-                      : axis == 0    ? batch
-                                     : std::max<int64_t>(unknown_dim, 1));
-    }
+    const Shape shape = FilledShape(declared, batch, std::max<int64_t>(unknown_dim, 1));
     FLOE_RETURN_IF_ERROR(CheckMadeUp(input, shape));
     inputs.push_back(MadeUpTensor(input.type.dtype, shape, random));
   }

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "cli/made_up_inputs.h"
 #include "cli/signature_report.h"
 #include "model/op_def.h"
 #include "runtime/analyze.h"
@@ -109,8 +108,8 @@ std::vector<InspectedNode> ListNodes(const Graph& graph, const InputTypes& input
 // Of the plan for so many rows; one that is made for any number of them need not be made again.
 std::optional<int64_t> ArenaBytes(const LocalModel& model, const MadeUpCall& made, int64_t rows,
                                   int64_t unknown_dim) {
-  if (made.call.plan->has_rows() || made.rows == rows) return made.call.plan->ArenaBytes(rows);
-  const auto other = MakeUpInputs(*model.signature, {{rows}, unknown_dim});
+  if (made.call.plan->has_rows() || made.made.rows == rows) return made.call.plan->ArenaBytes(rows);
+  const auto other = MakeUpCall(*model.signature, {{rows}, unknown_dim});
   if (!other.ok()) return std::nullopt;
   return other->call.plan->ArenaBytes(rows);
 }
@@ -121,18 +120,18 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
     (*input_types)[input.tensor_name] = input.type;
   MadeUpOptions wanted{{options.plan_rows}, options.unknown_dim};
   if (options.plan_rows == 0) wanted.rows = {1, options.rows, 2, 4, 8, 16, 32, 100, 128};
-  FLOE_ASSIGN_OR_RETURN(const MadeUpCall made, MakeUpInputs(*model.signature, wanted));
+  FLOE_ASSIGN_OR_RETURN(const MadeUpCall made, MakeUpCall(*model.signature, wanted));
   const BoundCall& call = made.call;
   const Plan& plan = *call.plan;
-  const int64_t planned_rows = plan.has_rows() ? 1 : made.rows;
+  const int64_t planned_rows = plan.has_rows() ? 1 : made.made.rows;
   report->weight_bytes = static_cast<int64_t>(call.variant->weight_bytes());
   report->flops_per_row = plan.Flops(planned_rows) / static_cast<double>(planned_rows);
   report->rows = options.rows;
   report->arena_bytes_1 = ArenaBytes(model, made, 1, options.unknown_dim);
   report->arena_bytes_rows = ArenaBytes(model, made, options.rows, options.unknown_dim);
   report->why_not_batchable = plan.why_not_batchable();
-  for (size_t i = 0; i < made.inputs.size(); ++i) {
-    const Tensor& input = made.inputs[i];
+  for (size_t i = 0; i < made.made.inputs.size(); ++i) {
+    const Tensor& input = made.made.inputs[i];
     if (input.valid())
       report->planned.emplace_back(model.def().inputs[i].key,
                                    TensorType{input.dtype(), SymShape(input.shape())});

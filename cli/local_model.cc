@@ -11,8 +11,8 @@
 #include "base/nearest.h"
 #include "base/quoted.h"
 #include "base/status.h"
-#include "cli/shape_hints.h"
 #include "cli/string_array.h"
+#include "runtime/shape_hints.h"
 
 namespace floe::cli {
 namespace {
@@ -199,6 +199,16 @@ absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const 
     }
   }
   return call;
+}
+
+absl::StatusOr<MadeUpCall> MakeUpCall(const Signature& signature, const MadeUpOptions& options) {
+  MadeUpCall made;
+  const auto fits = [&](absl::Span<const Tensor> inputs) {
+    return BindCall(signature, inputs).status();
+  };
+  FLOE_ASSIGN_OR_RETURN(made.made, MakeUpInputs(signature, options, fits));
+  FLOE_ASSIGN_OR_RETURN(made.call, BindCall(signature, made.made.inputs));
+  return made;
 }
 
 absl::Status RunCall(const BoundCall& call, ExecContext& context) {

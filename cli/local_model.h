@@ -9,6 +9,7 @@
 #include "cli/npz.h"
 #include "model/import/import.h"
 #include "runtime/exec_context.h"
+#include "runtime/made_up_inputs.h"
 #include "runtime/model.h"
 
 namespace floe::cli {
@@ -68,6 +69,14 @@ struct BoundCall {
 absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const Tensor> inputs);
 // Outputs are read from `context` in the order of the signature's outputs.
 absl::Status RunCall(const BoundCall& call, ExecContext& context);
+
+// Made-up inputs, and a call with them.
+struct MadeUpCall {
+  MadeUpInputs made;
+  BoundCall call;
+};
+// Errors as of MakeUpInputs.
+absl::StatusOr<MadeUpCall> MakeUpCall(const Signature& signature, const MadeUpOptions& options);
 
 // "name:0" -> "name", "name:1" -> "name__1": a tensor's key in an .npz file.
 std::string ArrayName(const std::string& tensor_name);

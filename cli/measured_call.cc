@@ -11,7 +11,6 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "cli/command.h"
-#include "cli/made_up_inputs.h"
 #include "cli/model_path.h"
 #include "cli/npz.h"
 #include "cli/served_model.h"
@@ -117,9 +116,9 @@ absl::StatusOr<std::vector<Tensor>> MeasuredInputs(const MeasureOptions& options
                                                    const MeasuredModel& model, int64_t batch) {
   const Signature& signature = *model.local.signature;
   if (options.inputs.empty()) {
-    FLOE_ASSIGN_OR_RETURN(MadeUpCall made, MakeUpInputs(signature, {{std::max<int64_t>(batch, 1)},
-                                                                    options.unknown_dim}));
-    return std::move(made.inputs);
+    FLOE_ASSIGN_OR_RETURN(MadeUpCall made, MakeUpCall(signature, {{std::max<int64_t>(batch, 1)},
+                                                                  options.unknown_dim}));
+    return std::move(made.made.inputs);
   }
   MatchOptions match;
   match.by_position = options.by_position;

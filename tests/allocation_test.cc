@@ -21,7 +21,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "cli/local_model.h"
-#include "cli/made_up_inputs.h"
 #include "runtime/test_loops.h"
 #include "server/api/api.h"
 #include "server/executor/plan_executor.h"
@@ -132,7 +131,7 @@ class Request : public testing::Test {
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
     for (int64_t rows : {int64_t{2}, int64_t{1}}) {
-      auto made = MakeUpInputs(*model_.signature, {{rows}, /*unknown_dim=*/32});
+      auto made = MakeUpCall(*model_.signature, {{rows}, /*unknown_dim=*/32});
       ASSERT_TRUE(made.ok()) << made.status();
       calls_.push_back(std::move(made->call));
     }

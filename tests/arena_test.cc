@@ -5,7 +5,6 @@
 #include <string>
 
 #include "cli/local_model.h"
-#include "cli/made_up_inputs.h"
 #include "runtime/test_memory.h"
 
 namespace floe::cli {
@@ -19,7 +18,7 @@ TEST(Arena, MobilenetTakesLittleMoreThanItsLargestPair) {
   if (!fs::exists(path)) GTEST_SKIP() << "needs ../shared";
   const auto model = LoadLocal(path.string(), {});
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto made = MakeUpInputs(*model->signature, {{1}, /*unknown_dim=*/224});
+  const auto made = MakeUpCall(*model->signature, {{1}, /*unknown_dim=*/224});
   ASSERT_TRUE(made.ok()) << made.status();
   const BoundCall* const call = &made->call;
   ASSERT_FALSE(call->plan->has_dynamic_steps());

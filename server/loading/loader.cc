@@ -18,9 +18,9 @@
 #include "base/status.h"
 #include "base/work_note.h"
 #include "model/import/import.h"
+#include "runtime/made_up_inputs.h"
 #include "server/loading/load_errors.h"
 #include "server/loading/model_options.h"
-#include "server/loading/warm_up.h"
 
 namespace floe::server {
 namespace {

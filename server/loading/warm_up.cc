@@ -2,7 +2,6 @@
 #include "server/loading/warm_up.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "runtime/estimate.h"
+#include "runtime/made_up_inputs.h"
 #include "server/request/tuning.h"
 
 namespace floe::server {
@@ -40,17 +40,7 @@ absl::StatusOr<Duration> RunZeros(const CompiledSignature& variant,
                                   std::shared_ptr<const Plan> plan, int64_t rows,
                                   const WarmUpLimits& limits, ExecContext& context) {
   FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
-  std::vector<Tensor> texts;
-  for (size_t i = 0; i < variant.signature().inputs.size(); ++i) {
-    const TensorView& input = context.Input(static_cast<int>(i));
-    if (input.dtype == DType::kString) {
-      texts.push_back(
-          Tensor::Allocate(input.dtype, input.shape));  // they have no place of their own
-      context.BindInput(static_cast<int>(i), texts.back().data());
-    } else if (input.bytes() > 0) {
-      std::memset(input.data, 0, input.bytes());
-    }
-  }
+  const std::vector<Tensor> texts = ZeroInputs(variant.signature().inputs.size(), &context);
   const TimePoint start = Clock::Steady().Now();
   FLOE_RETURN_IF_ERROR(SayHowLong(RunWithin(LimitsNow(limits), &context), limits));
   return Clock::Steady().Now() - start;
@@ -227,23 +217,6 @@ void WarmDefaults(const Signature& signature, const std::string& name, PlanExecu
 
 RunLimits LimitsNow(const WarmUpLimits& limits) {
   return {.deadline = Clock::Steady().Now() + limits.longest, .cancel = limits.cancel};
-}
-
-std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
-                                              bool* known) {
-  std::vector<Shape> shapes;
-  for (size_t i = 0; i < variant.signature().inputs.size(); ++i) {
-    const SymShape& sym = variant.signature().inputs[i].type.shape;
-    if (!sym.rank_known()) return std::nullopt;
-    Shape shape;
-    for (int axis = 0; axis < sym.rank(); ++axis) {
-      const bool is_rows = axis == 0 && variant.InputHasRows(static_cast<int>(i));
-      if (!is_rows && !sym.dim(axis).concrete()) *known = false;
-      shape.push_back(is_rows ? rows : sym.dim(axis).concrete() ? sym.dim(axis).size() : 1);
-    }
-    shapes.push_back(std::move(shape));
-  }
-  return shapes;
 }
 
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,

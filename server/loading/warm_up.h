@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +31,6 @@ struct WarmUpOptions {
   bool trial = false;
   WarmUpLimits limits;
 };
-
-// Shapes of the variant's inputs at so many rows: unknown non-batch dimensions become 1 and clear
-// `*known`. Unset: not even the rank is known.
-std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
-                                              bool* known);
 
 struct WarmUpReport {
   std::vector<RunCost> costs;

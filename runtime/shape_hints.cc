@@ -1,5 +1,5 @@
 // Follows an input to the ops that read it, and derives rank and dimensions from them.
-#include "cli/shape_hints.h"
+#include "runtime/shape_hints.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "model/op_def.h"
 
-namespace floe::cli {
+namespace floe {
 namespace {
 
 constexpr int kMaxDepth = 32;  // ops between an input and the one that tells its shape
@@ -238,4 +238,4 @@ SymShape HintedShape(const Signature& signature, int input) {
   return SymShape::UnknownRank();
 }
 
-}  // namespace floe::cli
+}  // namespace floe

@@ -4,10 +4,10 @@
 #include "model/shape.h"
 #include "runtime/model.h"
 
-namespace floe::cli {
+namespace floe {
 
 // The shape that the first op which says something asks of input `input`; unknown dims are open.
 // An unknown rank where no op says anything.
 SymShape HintedShape(const Signature& signature, int input);
 
-}  // namespace floe::cli
+}  // namespace floe

@@ -1,5 +1,5 @@
 // Finds shapes that a model accepts, and fills them with values.
-#include "cli/made_up_inputs.h"
+#include "runtime/made_up_inputs.h"
 
 #include <algorithm>
 #include <array>
@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
-#include "cli/shape_hints.h"
 #include "model/half.h"
+#include "runtime/shape_hints.h"
 
-namespace floe::cli {
+namespace floe {
 namespace {
 
 void Fill(Tensor& tensor, std::mt19937& random) {
@@ -61,9 +61,10 @@ constexpr std::array<Rank, 4> kRanks = {Rank::kRows, Rank::kScalar, Rank::kMatri
 
 class Search {
  public:
-  Search(const Signature& signature, const MadeUpOptions& options)
+  Search(const Signature& signature, const MadeUpOptions& options, InputsFit fits)
       : signature_(signature),
         options_(options),
+        fits_(fits),
         attempts_(
             std::clamp(kMostNodesPlanned / std::max(signature.default_variant().graph().size(), 1),
                        kLeastAttempts, kMostAttempts)) {
@@ -80,7 +81,7 @@ class Search {
     }
   }
 
-  absl::StatusOr<MadeUpCall> Run() {
+  absl::StatusOr<MadeUpInputs> Run() {
     std::vector<int64_t> sizes = UsualSizes();
     if (options_.unknown_dim != 0) sizes = {options_.unknown_dim};
     if (!open_ && guessed_.empty()) sizes.resize(1);
@@ -88,9 +89,9 @@ class Search {
     for (const int64_t rows : options_.rows) {
       for (const int64_t size : sizes) {
         for (const std::vector<Rank>& some : ranks) {
-          absl::StatusOr<MadeUpCall> call = Bound(some, rows, size);
-          if (call.ok()) return call;
-          if (first_error_.ok()) first_error_ = call.status();
+          absl::StatusOr<MadeUpInputs> made = Made(some, rows, size);
+          if (made.ok()) return made;
+          if (first_error_.ok()) first_error_ = made.status();
           if (--attempts_ <= 0) return first_error_;
         }
       }
@@ -144,17 +145,12 @@ class Search {
       case Rank::kAsTold:
         break;
     }
-    Shape shape;
-    for (int axis = 0; axis < shapes_[i].rank(); ++axis) {
-      const Dim dim = shapes_[i].dim(axis);
-      shape.push_back(dim.concrete() ? dim.size() : axis == 0 ? rows : size);
-    }
-    return shape;
+    return FilledShape(shapes_[i], rows, size);
   }
 
-  absl::StatusOr<MadeUpCall> Bound(const std::vector<Rank>& ranks, int64_t rows,
-                                   int64_t size) const {
-    MadeUpCall made;
+  absl::StatusOr<MadeUpInputs> Made(const std::vector<Rank>& ranks, int64_t rows,
+                                    int64_t size) const {
+    MadeUpInputs made;
     made.rows = rows;
     const std::vector<SignatureTensor>& inputs = signature_.def().inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -165,16 +161,16 @@ class Search {
       made.inputs.back() = Tensor::Allocate(inputs[i].type.dtype, shape);
     }
     // Values take longer than plans: they are made for the shapes that fit.
-    FLOE_RETURN_IF_ERROR(BindCall(signature_, made.inputs).status());
+    FLOE_RETURN_IF_ERROR(fits_(made.inputs));
     std::mt19937 random = MadeUpRandom();
     for (Tensor& tensor : made.inputs)
       if (tensor.valid()) tensor = MadeUpTensor(tensor.dtype(), tensor.shape(), random);
-    FLOE_ASSIGN_OR_RETURN(made.call, BindCall(signature_, made.inputs));
     return made;
   }
 
   const Signature& signature_;
   const MadeUpOptions& options_;
+  const InputsFit fits_;
   std::vector<SymShape> shapes_;  // by input, as far as they are told
   std::vector<Rank> ranks_;       // by input
   std::vector<size_t> guessed_;   // inputs whose rank nothing tells
@@ -184,6 +180,44 @@ class Search {
 };
 
 }  // namespace
+
+Shape FilledShape(const SymShape& declared, int64_t rows, int64_t size) {
+  Shape shape;
+  for (int axis = 0; axis < declared.rank(); ++axis) {
+    const Dim dim = declared.dim(axis);
+    shape.push_back(dim.concrete() ? dim.size() : axis == 0 ? rows : size);
+  }
+  return shape;
+}
+
+std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
+                                              bool* known) {
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < variant.signature().inputs.size(); ++i) {
+    const SymShape& declared = variant.signature().inputs[i].type.shape;
+    if (!declared.rank_known()) return std::nullopt;
+    const bool has_rows = declared.rank() > 0 && variant.InputHasRows(static_cast<int>(i));
+    for (int axis = has_rows ? 1 : 0; axis < declared.rank(); ++axis)
+      if (!declared.dim(axis).concrete()) *known = false;
+    shapes.push_back(FilledShape(declared, /*rows=*/1, /*size=*/1));
+    if (has_rows) shapes.back().set_dim(0, rows);
+  }
+  return shapes;
+}
+
+std::vector<Tensor> ZeroInputs(size_t inputs, ExecContext* context) {
+  std::vector<Tensor> texts;  // they have no place in the context's memory
+  for (size_t i = 0; i < inputs; ++i) {
+    const TensorView& input = context->Input(static_cast<int>(i));
+    if (input.dtype == DType::kString) {
+      texts.push_back(Tensor::Allocate(input.dtype, input.shape));
+      context->BindInput(static_cast<int>(i), texts.back().data());
+    } else if (input.bytes() > 0) {
+      std::memset(input.data, 0, input.bytes());
+    }
+  }
+  return texts;
+}
 
 absl::Status CheckMadeUp(const SignatureTensor& input, const Shape& shape) {
   const DType dtype = input.type.dtype;
@@ -203,8 +237,9 @@ Tensor MadeUpTensor(DType dtype, const Shape& shape, std::mt19937& random) {
 
 std::mt19937 MadeUpRandom() { return std::mt19937(20240101); }
 
-absl::StatusOr<MadeUpCall> MakeUpInputs(const Signature& signature, const MadeUpOptions& options) {
-  return Search(signature, options).Run();
+absl::StatusOr<MadeUpInputs> MakeUpInputs(const Signature& signature, const MadeUpOptions& options,
+                                          InputsFit fits) {
+  return Search(signature, options, fits).Run();
 }
 
-}  // namespace floe::cli
+}  // namespace floe
