@@ -8,11 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "config/config_rpcs.h"
 #include "server/api/config_service.h"
-#include "server/api/infer_call.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
-#include "server/request/decode_predict.h"
-#include "server/request/encode_predict.h"
 
 namespace floe::server {
 namespace {
@@ -50,10 +47,6 @@ void RegisterRefusals(MethodTable* table) {
 }
 
 }  // namespace
-
-Method PredictMethod(const ApiContext& context) {
-  return InferMethod(context, {DecodePredict, EncodePredict});
-}
 
 void RegisterApi(const ApiContext& context, MethodTable* table) {
   // A request that is no message gets an error; protobuf's lines on stderr would fill the log.

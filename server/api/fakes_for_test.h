@@ -58,12 +58,12 @@ class FakeServed : public ServedModel {
  public:
   explicit FakeServed(ModelHandle handle) : handle_(std::move(handle)) {}
   const ModelHandle& model() const override { return handle_; }
-  ReplyEncoding reply_encoding() const override { return encoding; }
+  ReplyFormat reply_format() const override { return reply; }
   void Submit(std::unique_ptr<Request> request) override { on_submit(std::move(request)); }
 
   void CountRefused(absl::StatusCode code) override { refused.push_back(code); }
 
-  ReplyEncoding encoding = ReplyEncoding::kTyped;
+  ReplyFormat reply = ReplyFormat::kTyped;
   std::vector<absl::StatusCode> refused;
   std::function<void(std::unique_ptr<Request>)> on_submit = [](std::unique_ptr<Request>) {
     ADD_FAILURE() << "nothing was to be submitted";

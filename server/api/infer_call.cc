@@ -1,4 +1,4 @@
-// An inference from its message to its reply: reads the head of the call, has the codec fill the
+// An inference from its message to its reply: reads the head of the call, has its codec fill the
 // Request, hands it to its model, and sends what comes back. Large messages are decoded on threads
 // of their own.
 #include "server/api/infer_call.h"
@@ -31,7 +31,6 @@ namespace {
 
 static_assert(kPriorities <= 9, "priorities are one digit");
 constexpr char kPriorityKey[] = "floe-priority";  // request metadata: "1" to "3"
-constexpr char kReplyKey[] = "floe-reply";        // request metadata: "content" or "typed"
 
 absl::StatusOr<int> PriorityOf(const CallHead& call) {
   const std::string* const wish = call.FindMetadata(kPriorityKey);
@@ -40,15 +39,6 @@ absl::StatusOr<int> PriorityOf(const CallHead& call) {
     return (*wish)[0] - '0';
   return absl::InvalidArgumentError(absl::StrCat("metadata ", kPriorityKey, " is ", Quoted(*wish),
                                                  "; use 1 (first) to ", kPriorities, " (last)"));
-}
-
-absl::StatusOr<std::optional<ReplyEncoding>> WishedEncoding(const CallHead& call) {
-  const std::string* const wish = call.FindMetadata(kReplyKey);
-  if (wish == nullptr) return std::nullopt;
-  if (*wish == "content") return ReplyEncoding::kContent;
-  if (*wish == "typed") return ReplyEncoding::kTyped;
-  return absl::InvalidArgumentError(
-      absl::StrCat("metadata ", kReplyKey, " is ", Quoted(*wish), "; use 'content' or 'typed'"));
 }
 
 // "5f2c81aa-42": names requests in errors and the log where callers sent no x-request-id.
@@ -60,9 +50,9 @@ std::string NewRequestId() {
 
 // What all calls of a method use.
 struct Shared {
-  Shared(const ApiContext& api, const InferCodec& with)
+  Shared(const ApiContext& api, OpenCodec open)
       : context(api),
-        codec(with),
+        open_codec(std::move(open)),
         decoders(std::make_unique<TaskThreadPool>(tuning::kDecodeThreads,
                                                   ThreadTraits{"decode", 0, {}})),
         started(decoders->Start()) {}
@@ -81,7 +71,7 @@ struct Shared {
   }
 
   const ApiContext context;
-  const InferCodec codec;
+  const OpenCodec open_codec;
   const std::unique_ptr<TaskThreadPool> decoders;
   const absl::Status started;  // the decoders
   mutable std::atomic<int64_t> second{0};
@@ -123,8 +113,7 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   Message message_;
   std::unique_ptr<Request> made_ = std::make_unique<Request>();  // until it is submitted
   const Request* const request_ = made_.get();                   // until it is complete
-  std::optional<ReplyEncoding> wished_;
-  ReplyEncoding encoding_ = ReplyEncoding::kTyped;
+  CodecPlace codec_;
   TimePoint arrived_ = TimePoint::min();
   std::string request_id_;  // "": not needed yet
   std::string_view model_;  // as the message names it
@@ -137,7 +126,7 @@ absl::Status InferCall::Open(const CallHead& head) {
 }
 
 absl::Status InferCall::TryOpen(const CallHead& head) {
-  FLOE_ASSIGN_OR_RETURN(wished_, WishedEncoding(head));
+  FLOE_RETURN_IF_ERROR(shared_.open_codec(head, &codec_));
   FLOE_ASSIGN_OR_RETURN(made_->priority, PriorityOf(head));
   made_->deadline = head.deadline;
   made_->cancel = head.cancel;
@@ -163,19 +152,17 @@ void InferCall::Submit() {
 absl::Status InferCall::TrySubmit() {
   const ApiContext& context = shared_.context;
   ServedHandle served;
-  const auto find = [&](const ModelSpec& spec) -> absl::StatusOr<ModelHandle> {
+  const auto find = [&](const ModelSpec& spec) -> absl::StatusOr<const ServedModel*> {
     model_ = spec.name;
     if (spec.name.empty()) return CheckModelName(context.registry, spec.name);
     FLOE_ASSIGN_OR_RETURN(served, context.registry.Acquire(spec.name, {spec.version, spec.label}));
-    return served->model();
+    return served.get();
   };
-  absl::Status decoded = shared_.codec.decode(message_.bytes, find, made_.get());
+  absl::Status decoded = codec_->Decode(message_.bytes, find, made_.get());
   if (!decoded.ok()) {
     if (served != nullptr) served->CountRefused(decoded.code());
     return decoded;
   }
-  encoding_ = wished_.value_or(context.content_replies ? ReplyEncoding::kContent
-                                                       : served->reply_encoding());
   made_->owner = shared_from_this();
   made_->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
     Complete(outputs, timings);
@@ -203,7 +190,7 @@ absl::Status InferCall::Write(Outputs outputs) {
           bytes += HeldMemory(outputs[static_cast<size_t>(index)]);
       FLOE_ASSIGN_OR_RETURN(writing, shared_.context.memory->Take(bytes));
     }
-    FLOE_RETURN_IF_ERROR(shared_.codec.encode(*request_, outputs, encoding_, &reply));
+    FLOE_RETURN_IF_ERROR(codec_->Encode(*request_, outputs, &reply));
   }
   LogIfLarge(reply.size());
   responder_->Write(std::move(reply));
@@ -265,8 +252,8 @@ void InferCall::LogIfLarge(size_t reply_bytes) {
 
 }  // namespace
 
-Method InferMethod(const ApiContext& context, const InferCodec& codec) {
-  const auto shared = std::make_shared<const Shared>(context, codec);
+Method InferMethod(const ApiContext& context, OpenCodec open) {
+  const auto shared = std::make_shared<const Shared>(context, std::move(open));
   return {{MethodKind::kUnary, MethodRole::kInference},
           [shared](const CallHead& head, std::shared_ptr<Responder> responder)
               -> absl::StatusOr<std::shared_ptr<CallHandler>> {

@@ -1,25 +1,66 @@
 // What every inference RPC has in common, whatever its messages are.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "server/api/api.h"
 #include "server/request/request.h"
 
 namespace floe::server {
 
-// All that an RPC adds. Knows nothing of calls, queues and models' names.
-struct InferCodec {
-  // Bytes to the request's model, signature, inputs and outputs, as DecodePredict.
-  absl::Status (*decode)(std::string_view message, FindModel find, Request* request);
-  // Outputs to bytes, as EncodePredict.
-  absl::Status (*encode)(const Request& request, Outputs outputs, ReplyEncoding encoding,
-                         std::string* reply);
+// The served version that a call means, with the registry's errors. It stays during Decode.
+using FindServed = absl::FunctionRef<absl::StatusOr<const ServedModel*>(const ModelSpec&)>;
+
+// All that an RPC adds, for one call: its messages. Its method makes it of what path and head of
+// the call say, which may be the model, the version, the signature or wishes for the reply. Knows
+// nothing of calls and queues. Threading: one thread at a time.
+class InferCodec {
+ public:
+  virtual ~InferCodec() = default;
+  // Bytes to the request's model, signature, inputs and outputs, as DecodePredict. Calls `find`
+  // once, with the model that message, path or head name.
+  virtual absl::Status Decode(std::string_view message, FindServed find, Request* request) = 0;
+  // Outputs to bytes, in place of what `*reply` holds. Afterwards the call is over.
+  virtual absl::Status Encode(const Request& request, Outputs outputs, std::string* reply) = 0;
 };
 
-// A unary inference RPC. Its caller may set the metadata floe-priority and floe-reply. Errors and
-// lines about slow requests name the request's id. The reply may come from a worker's thread.
-Method InferMethod(const ApiContext& context, const InferCodec& codec);
+// Where a call keeps its codec: in its own memory.
+class CodecPlace {
+ public:
+  static constexpr size_t kBytes = 64;  // a codec that needs more keeps it elsewhere
+
+  CodecPlace() = default;
+  ~CodecPlace() {
+    if (codec_ != nullptr) codec_->~InferCodec();
+  }
+  CodecPlace(const CodecPlace&) = delete;
+  CodecPlace& operator=(const CodecPlace&) = delete;
+
+  // Once.
+  template <typename Codec, typename... Args>
+  void Make(Args&&... args) {
+    static_assert(sizeof(Codec) <= kBytes && alignof(Codec) <= alignof(std::max_align_t));
+    codec_ = new (memory_) Codec(std::forward<Args>(args)...);
+  }
+  InferCodec& operator*() { return *codec_; }
+  InferCodec* operator->() { return codec_; }
+
+ private:
+  alignas(std::max_align_t) std::byte memory_[kBytes];
+  InferCodec* codec_ = nullptr;
+};
+
+// Makes the codec of a call, or refuses the call by its head.
+using OpenCodec = std::function<absl::Status(const CallHead& head, CodecPlace* place)>;
+
+// A unary inference RPC. Its caller may set the metadata floe-priority. Errors and lines about slow
+// requests name the request's id. The reply may come from a worker's thread.
+Method InferMethod(const ApiContext& context, OpenCodec open);
 
 }  // namespace floe::server

@@ -9,7 +9,8 @@
 
 namespace floe::server {
 
-// PredictionService/Predict. The reply may come from a worker's thread.
+// PredictionService/Predict. Its caller may also set the metadata floe-reply. The reply may come
+// from a worker's thread.
 Method PredictMethod(const ApiContext& context);
 
 // PredictionService/GetModelMetadata: signature_def only.

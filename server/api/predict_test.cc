@@ -115,11 +115,11 @@ TEST_F(Predict, ContentOnRequest) {
                 .tensor_content()
                 .size(),
             8u);
-  served_->encoding = ReplyEncoding::kContent;
+  served_->reply = ReplyFormat::kContent;
   EXPECT_EQ(Ok(std::string(kX) + kIds).outputs().at("y").tensor_content().size(), 8u);
   EXPECT_THAT(Ok(std::string(kX) + kIds, {{"floe-reply", "typed"}}).outputs().at("y").float_val(),
               ElementsAre(1, 2));
-  served_->encoding = ReplyEncoding::kTyped;
+  served_->reply = ReplyFormat::kTyped;
   MethodTable table;
   RegisterApi({.registry = registry_, .health = health_, .content_replies = true}, &table);
   const auto responder = CallUnary(table, kPath, Encode(std::string(kX) + kIds));

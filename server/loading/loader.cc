@@ -147,13 +147,11 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
   for (const auto& [name, why] : prepared.model->left_out())
     spdlog::warn("model '{}' version {}: signature '{}' is not served: {}", config.name,
                  source.version, name, std::string(why.message()));
-  const ReplyFormat reply = config.reply.value_or(options.default_reply);
   prepared.setup.options.end_threads = options.end_threads;
   const int64_t bytes =
       static_cast<int64_t>(prepared.model->weight_bytes()) + prepared.setup.memory_bytes;
   return std::make_shared<LocalServed>(
-      std::move(prepared.model),
-      reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
+      std::move(prepared.model), config.reply.value_or(options.default_reply),
       std::move(prepared.setup.executor), std::move(prepared.setup.options),
       std::move(prepared.file), bytes, source.identity);
 }

@@ -19,7 +19,7 @@ namespace floe::server {
 class LocalServed : public ServedModel {
  public:
   // `file`: the memory of a mapped file in which weights lie. `memory_bytes`: of weights and plans.
-  LocalServed(ModelHandle model, ReplyEncoding reply, std::unique_ptr<Executor> executor,
+  LocalServed(ModelHandle model, ReplyFormat reply, std::unique_ptr<Executor> executor,
               Scheduler::Options options, MemoryShare file, int64_t memory_bytes,
               std::optional<FileIdentity> identity = {})
       : file_(std::move(file)),
@@ -30,7 +30,7 @@ class LocalServed : public ServedModel {
         scheduler_(std::move(executor), std::move(options)) {}
 
   const ModelHandle& model() const override { return model_; }
-  ReplyEncoding reply_encoding() const override { return reply_; }
+  ReplyFormat reply_format() const override { return reply_; }
   void Submit(std::unique_ptr<Request> request) override { scheduler_.Submit(std::move(request)); }
   void CountRefused(absl::StatusCode code) override { scheduler_.CountRefused(code); }
   Scheduler& scheduler() { return scheduler_; }
@@ -49,7 +49,7 @@ class LocalServed : public ServedModel {
   const int64_t memory_bytes_;
   const std::optional<FileIdentity> identity_;
   const ModelHandle model_;
-  const ReplyEncoding reply_;
+  const ReplyFormat reply_;
   Scheduler scheduler_;
   IncidentLog incidents_;
 };

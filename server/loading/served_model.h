@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "config/config.h"
 #include "runtime/model.h"
 #include "server/request/request.h"
 
@@ -15,7 +16,8 @@ class ServedModel {
  public:
   virtual ~ServedModel() = default;
   virtual const ModelHandle& model() const = 0;
-  virtual ReplyEncoding reply_encoding() const = 0;
+  // How replies hold numbers where neither the caller nor the server says.
+  virtual ReplyFormat reply_format() const = 0;
   // Takes the request in every case; request->complete reports refusals too (RESOURCE_EXHAUSTED
   // when full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
   virtual void Submit(std::unique_ptr<Request> request) = 0;

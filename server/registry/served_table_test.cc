@@ -17,7 +17,7 @@ using ::testing::Not;
 class Served : public ServedModel {
  public:
   const ModelHandle& model() const override { return model_; }
-  ReplyEncoding reply_encoding() const override { return ReplyEncoding::kTyped; }
+  ReplyFormat reply_format() const override { return ReplyFormat::kTyped; }
   void Submit(std::unique_ptr<Request>) override { ADD_FAILURE() << "nobody asked"; }
 
  private:

@@ -12,6 +12,9 @@
 
 namespace floe::server {
 
+// How a reply holds its numbers: in lists of their type, or as bytes.
+enum class ReplyEncoding : uint8_t { kTyped, kContent };
+
 // The reply to a Predict: the outputs that the request asks for, of those that its run gave.
 // INTERNAL when the run gave others than the signature has; otherwise as EncodePredictReply.
 absl::Status EncodePredict(const Request& request, Outputs outputs, ReplyEncoding encoding,

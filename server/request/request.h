@@ -39,9 +39,6 @@ using Outputs = absl::Span<const TensorView>;
 inline constexpr int kPriorities = 3;
 inline constexpr int kDefaultPriority = 2;
 
-// How a reply holds its numbers: in lists of their type, or as bytes.
-enum class ReplyEncoding : uint8_t { kTyped, kContent };
-
 // The model that a message names. Neither version nor label: the newest version.
 struct ModelSpec {
   std::string_view name;
