@@ -56,7 +56,7 @@ struct WinogradSizes {
 };
 
 // How a tile is computed.
-enum class TileKind : uint8_t {
+enum class WinogradTileKind : uint8_t {
   kTransformed,
   kZeros,   // the same, and some windows hold nothing but zeros
   kDirect,  // by plain sums
@@ -75,7 +75,7 @@ struct WinogradRoom {
   float* data;      // planes of transformed pixels
   float* products;  // planes
   uint32_t* most;   // the largest value of each pixel
-  TileKind* kinds;
+  WinogradTileKind* kinds;
 };
 
 // Tiles [begin, end) of the images from `image` on.
@@ -132,7 +132,7 @@ class WinogradConv final : public Kernel {
     room.data = pieces.Floats(form_.points() * s.in_plane);
     room.products = pieces.Floats(form_.points() * s.out_plane);
     room.most = reinterpret_cast<uint32_t*>(pieces.Floats(s.images_together * s.pixels()));
-    room.kinds = reinterpret_cast<TileKind*>(pieces.Floats(s.together));
+    room.kinds = reinterpret_cast<WinogradTileKind*>(pieces.Floats(s.together));
     std::fill_n(room.zeros, s.in_row, 0.0f);
     for (int64_t image = 0; image < conv.images; image += s.images_together) {
       const int64_t images = std::min(s.images_together, conv.images - image);
@@ -223,7 +223,8 @@ class WinogradConv final : public Kernel {
     ForPixels<uint32_t>(s, tile, 0, most, [&](int64_t at) { return of_image[at]; });
   }
 
-  TileKind Judge(const WinogradSizes& s, const WinogradRoom& room, const WinogradTile& tile) const {
+  WinogradTileKind Judge(const WinogradSizes& s, const WinogradRoom& room,
+                         const WinogradTile& tile) const {
     static const uint32_t high = BitsOf(kWinogradLargest), low = BitsOf(kWinogradSmallest);
     uint32_t most[kMostWinogradPoints];
     FindMost(s, room, tile, most);
@@ -232,15 +233,15 @@ class WinogradConv final : public Kernel {
       largest = std::max(largest, most[i]);
       smallest = std::min(smallest, most[i]);
     }
-    if (largest != 0 && (largest > high || largest < low)) return TileKind::kDirect;
+    if (largest != 0 && (largest > high || largest < low)) return WinogradTileKind::kDirect;
     const uint32_t least = BitsOf(static_cast<double>(NumberOf(largest)) / kWinogradRange);
-    if (smallest >= std::max(least, low)) return TileKind::kTransformed;
-    TileKind kind = TileKind::kTransformed;
+    if (smallest >= std::max(least, low)) return WinogradTileKind::kTransformed;
+    WinogradTileKind kind = WinogradTileKind::kTransformed;
     for (int64_t y = 0; y < tile.rows; ++y) {
       for (int64_t x = 0; x < tile.columns; ++x) {
         const uint32_t window = LargestUnder(most, y, x);
-        if (window == 0) kind = TileKind::kZeros;
-        if (window != 0 && window < least) return TileKind::kDirect;
+        if (window == 0) kind = WinogradTileKind::kZeros;
+        if (window != 0 && window < least) return WinogradTileKind::kDirect;
       }
     }
     return kind;
@@ -261,17 +262,17 @@ class WinogradConv final : public Kernel {
     For(ctx, alone, block.count(), [&](int64_t i) {
       const WinogradTile tile = TileAt(s, block, i);
       room.kinds[i] = Judge(s, room, tile);
-      if (room.kinds[i] == TileKind::kDirect) return;
+      if (room.kinds[i] == WinogradTileKind::kDirect) return;
       Pixels pixels;
       FindPixels(ctx, s, room, block, tile, pixels);
       form_.input(pixels, s.s.in_c, room.data + i * s.in_row, s.in_plane);
     });
     if (std::any_of(room.kinds, room.kinds + block.count(),
-                    [](TileKind kind) { return kind != TileKind::kDirect; })) {
+                    [](WinogradTileKind kind) { return kind != WinogradTileKind::kDirect; })) {
       Multiply(ctx, s, room, block.count(), alone, &watch);
     }
     For(ctx, alone, block.count(), [&](int64_t i) {
-      const bool direct = room.kinds[i] == TileKind::kDirect;
+      const bool direct = room.kinds[i] == WinogradTileKind::kDirect;
       if (direct && watch.Stopped()) return;
       const WinogradTile tile = TileAt(s, block, i);
       const WinogradResult result = ResultOf(ctx, s, bias, block, tile);
@@ -282,7 +283,7 @@ class WinogradConv final : public Kernel {
         return;
       }
       form_.output(room.products + i * s.out_row, s.out_plane, result);
-      if (room.kinds[i] == TileKind::kZeros) FillZeros(s, room, tile, result);
+      if (room.kinds[i] == WinogradTileKind::kZeros) FillZeros(s, room, tile, result);
     });
     if (watch.Stopped()) return watch.status();
     return absl::OkStatus();

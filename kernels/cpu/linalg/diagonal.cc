@@ -23,7 +23,7 @@ absl::StatusOr<ops::Diagonals> BandOf(const Node& node, const KernelContext& ctx
 struct DiagonalMatrices {
   int64_t count = 1, rows, cols;
 };
-DiagonalMatrices MatricesOf(const Shape& shape) {
+DiagonalMatrices DiagonalMatricesOf(const Shape& shape) {
   DiagonalMatrices m;
   m.rows = shape.dim(shape.rank() - 2);
   m.cols = shape.dim(shape.rank() - 1);
@@ -57,7 +57,7 @@ T Padding(const KernelContext& ctx, size_t i) {
 absl::Status Diag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
-  const DiagonalMatrices m = MatricesOf(ctx.out(0).shape);
+  const DiagonalMatrices m = DiagonalMatricesOf(ctx.out(0).shape);
   const Shape& in = ctx.in(0).shape;
   if (band.Longest(m.rows, m.cols) > in.dim(in.rank() - 1) ||
       (band.count() > 1 && in.dim(in.rank() - 2) != band.count())) {
@@ -79,7 +79,7 @@ absl::Status Diag(const Node& node, const KernelContext& ctx) {
 absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
-  const DiagonalMatrices m = MatricesOf(ctx.in(0).shape);
+  const DiagonalMatrices m = DiagonalMatricesOf(ctx.in(0).shape);
   const Shape& out = ctx.out(0).shape;
   ForElement(ctx.in(0).dtype, [&](auto element) {
     using T = decltype(element);
@@ -95,7 +95,7 @@ absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
 absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 2));
   const Shape& in = ctx.in(0).shape;
-  const DiagonalMatrices m = MatricesOf(in);
+  const DiagonalMatrices m = DiagonalMatricesOf(in);
   const int64_t longest = band.Longest(m.rows, m.cols);
   Shape wanted(in.dims().first(static_cast<size_t>(in.rank()) - 2));
   if (band.count() > 1) wanted.push_back(band.count());
@@ -120,7 +120,7 @@ absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
 absl::Status BandPart(const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const int64_t lower, ReadInt(ctx.in(1)));
   FLOE_ASSIGN_OR_RETURN(const int64_t upper, ReadInt(ctx.in(2)));
-  const DiagonalMatrices m = MatricesOf(ctx.in(0).shape);
+  const DiagonalMatrices m = DiagonalMatricesOf(ctx.in(0).shape);
   ForElement(ctx.in(0).dtype, [&](auto element) {
     using T = decltype(element);
     const T* x = ctx.in(0).as<T>();
