@@ -318,6 +318,37 @@ def space(c):
         c.op(f"MatrixSetDiag{version}", c.feed("float64", 4, 3), c.feed("float64", 3), np.int32(0), **more)
 
 
+def more_shapes(c):
+    """EnsureShape, Concat of version 1, LinSpace."""
+    for dtype in ("float32", "string", "bool"):
+        c.op("EnsureShape", c.feed(dtype, 4, 3), shape=[None, 3])
+    c.op("EnsureShape", c.feed("float32", 4, 3, declared=None), shape=[None, 3], case="unknown")
+    c.op("EnsureShape", c.feed("float32", 4, 3, declared=[None, None]), shape=[4, 3], case="fixed")
+    for dtype in ("float32", "int64", "string", "bool"):
+        parts = [c.feed(dtype, 4, 3), c.feed(dtype, 4, 1)]
+        c.op("Concat", np.int32(1), parts, case=dtype)
+        c.op("Concat", np.int32(-1), parts, case=f"{dtype}_last")
+        c.op("Concat", np.int32(0), [parts[0], c.feed(dtype, 2, 3)], case=f"{dtype}_outer")
+    c.op("Concat", Feed(np.int32(1), []), [c.feed("float32", 4, 3), c.feed("float32", 4, 0)], case="axis_fed")
+    c.graph("Concat_of_shapes", reshaped_by_concat)
+    for dtype in ("float32", "float64"):
+        kind = tf.as_dtype(dtype).as_numpy_dtype
+        for count in (1, 2, 7):
+            c.op("LinSpace", np.array(-1.5, kind), np.array(4, kind), np.int32(count), case=str(count))
+        c.op("LinSpace", Feed(np.array(4, kind), []), np.array(-1, kind), np.int64(5), case="fed")
+    c.op("LinSpace", np.float32(0), np.float32(1), Feed(np.int32(4), []), case="count_fed")
+    c.op("LinSpace", np.float32(0), np.float32(1), Feed(np.int32(0), []), case="none", fails="num is 0")
+
+
+def reshaped_by_concat(enter):
+    """A shape put together as graphs of 2016 do it."""
+    x = enter("x", Feed(np.arange(24, dtype=np.float32).reshape(4, 6)))
+    rows = tf.raw_ops.StridedSlice(
+        input=tf.raw_ops.Shape(input=x), begin=[0], end=[1], strides=[1], begin_mask=0, end_mask=0
+    )
+    return tf.reshape(x, tf.raw_ops.Concat(concat_dim=0, values=[rows, [2, 3]]), name="out")
+
+
 def cases(c):
     """All of the family."""
     shapes(c)
@@ -325,3 +356,4 @@ def cases(c):
     join(c)
     cut(c)
     space(c)
+    more_shapes(c)

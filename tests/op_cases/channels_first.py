@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from harness import Feed
+
 
 def case(c, name, op, inputs, **attributes):
     """An op of raw_ops on inputs by name; TensorFlow must not be asked for the op's own output, which would keep its layout."""
@@ -60,8 +62,27 @@ def network(c):
     c.graph("channels_first_network", build, rtol=1e-4, atol=1e-5, batchable=True)
 
 
+def layouts(c):
+    """What layout optimisers leave of shapes and axes."""
+    for kind in (np.int32, np.int64):
+        for source, target in (("NHWC", "NCHW"), ("NCHW", "NHWC"), ("NHWC", "HWNC")):
+            options = {"src_format": source, "dst_format": target}
+            case = f"{source}_{target}"
+            c.op("DataFormatVecPermute", Feed(np.array([7, 8, 9, 3], kind), [4]), case=case, **options)
+            c.op("DataFormatVecPermute", Feed(np.array([7, 8], kind), [2]), case=f"{case}_2", **options)
+            pairs = Feed(np.arange(8, dtype=kind).reshape(4, 2), [4, 2])
+            c.op("DataFormatVecPermute", pairs, case=f"{case}_pairs", **options)
+            axes = Feed(np.array([[0, 1, 2, 3], [-1, -2, -3, -4]], kind))
+            c.op("DataFormatDimMap", axes, case=case, **options)
+    options = {"src_format": "NDHWC", "dst_format": "NCDHW"}
+    c.op("DataFormatVecPermute", Feed(np.array([7, 8, 9, 3, 4], np.int32), [5]), case="five", **options)
+    c.op("DataFormatDimMap", Feed(np.array([0, 1, -1], np.int32)), case="five", **options)
+    c.op("DataFormatDimMap", Feed(np.int32(1), []), case="scalar")
+
+
 def cases(c):
     """The cases of this family."""
     convolutions(c)
     pools(c)
     network(c)
+    layouts(c)

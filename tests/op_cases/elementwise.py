@@ -159,9 +159,21 @@ def choose(c):
     c.op("Cast", Feed(np.array([2**40 + 3, -1, 7], np.int64)), DstT=tf.int32, case="wraps")
 
 
+def buckets(c):
+    """Boundaries belong to the bucket above."""
+    bounds = [-1.5, 0, 2.0, 2.0, 10]
+    for dtype in ("int32", "int64", "float32", "float64"):
+        c.op("Bucketize", c.feed(dtype, 3, 7, low=-3, high=12), boundaries=bounds)
+        c.op("Bucketize", Feed(np.array([-2, 0, 2, 10, 11], dtype)), boundaries=bounds, case="edges")
+    c.op("Bucketize", Feed(np.array([np.nan, np.inf, -np.inf], np.float32)), boundaries=bounds, case="nan")
+    c.op("Bucketize", c.feed("float32", 0, 2), boundaries=bounds, case="empty")
+    c.op("Bucketize", Feed(np.float32(1), []), boundaries=[], case="one_bucket")
+
+
 def cases(c):
     """All of the family."""
     unary(c)
     binary(c)
     compare(c)
     choose(c)
+    buckets(c)

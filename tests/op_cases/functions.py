@@ -71,8 +71,24 @@ def betainc(c):
     c.op("Betainc", *edges, case="edges", **tolerance("float64"))
 
 
+def integrals(c):
+    """Functions that integrals define."""
+    for op in ("Expint", "Dawsn", "FresnelCos", "FresnelSin", "Spence"):
+        for dtype, near in (("float32", 2e-5), ("float64", 1e-11)):
+            low = 0.05 if op in ("Expint", "Spence") else -6
+            c.op(op, c.feed(dtype, 6, 5, low=low, high=6), rtol=near, atol=near)
+            c.op(op, c.feed(dtype, 6, 5, low=low, high=1), case="small", rtol=near, atol=near)
+        large = c.feed("float64", 6, 5, low=6, high=80)
+        c.op(op, large, case="large", rtol=1e-11)
+        edges = np.array([0.0, -0.0, 0.5, 1.0, 1.5, 2.0, 1e-30, 1e-9, 1e5, np.nan, -1.0])
+        edges = edges[:-2] if op == "Dawsn" or op.startswith("F") else edges
+        c.op(op, Feed(edges), case="edges", rtol=1e-11)
+    c.op("Dawsn", c.feed("float32", 0, 3), case="empty")
+
+
 def cases(c):
     """All of the family."""
     unary(c)
     binary(c)
     betainc(c)
+    integrals(c)

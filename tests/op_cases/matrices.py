@@ -207,6 +207,53 @@ def empty(c):
             c.op("Svd", c.feed("float32", *shape), full_matrices=full, **name)
 
 
+def products(c):
+    """Matrices of three diagonals."""
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        diagonals = [c.feed(dtype, 2, 1, 4) for _ in range(3)]
+        c.op("TridiagonalMatMul", *diagonals, c.feed(dtype, 2, 4, 3))
+    c.op("TridiagonalMatMul", *[c.feed("float32", 1, 1)] * 3, c.feed("float32", 1, 3), case="one")
+    c.op("TridiagonalMatMul", *[c.feed("float32", 1, 0)] * 3, c.feed("float32", 0, 3), case="empty")
+
+
+def eigen(c):
+    """Values in the order of their size; vectors put together again."""
+    for dtype in ALL:
+        wide = tf.complex64 if dtype in ("float32", "complex64") else tf.complex128
+        more = tolerance(dtype)
+        x = Feed(c.data(dtype, 3, 4, 4))
+
+        def together(enter, x=x, wide=wide):
+            a = enter("x", x)
+            e, v = tf.raw_ops.Eig(input=a, Tout=wide)
+            return [tf.matmul(tf.cast(a, wide), v) - v * tf.expand_dims(e, -2), tf.reduce_sum(e, -1), tf.reduce_prod(e, -1), tf.norm(v, axis=-2)]
+
+        c.graph(f"Eig_{dtype}", together, **more)
+        spread = (regular(c, dtype, 2, 4, 4) * np.arange(1, 5)).astype(dtype)
+        values = lambda enter, s=spread, wide=wide: tf.sort(tf.abs(tf.raw_ops.Eig(input=enter("x", Feed(s)), Tout=wide, compute_v=False)[0]))
+        c.graph(f"Eig_{dtype}_values", values, **more)
+    diagonal = Feed(np.float64([[[3, 1, 0], [0, -1, 2], [0, 0, 2]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]))
+    c.op("Eig", diagonal, Tout=tf.complex128, case="triangle")
+    c.op("Eig", c.feed("float32", 0, 3, 3), Tout=tf.complex64, case="empty")
+
+
+def banded(c):
+    """Triangles of few diagonals."""
+    for dtype in ALL:
+        for lower in (False, True):
+            for adjoint in (False, True):
+                for bands in (1, 3, 5):
+                    matrix = c.data(dtype, 2, bands, 5)
+                    matrix[:, 0 if lower else bands - 1] += 4
+                    options = {"lower": lower, "adjoint": adjoint, "case": f"{bands}_lower{lower:d}_adjoint{adjoint:d}"}
+                    c.op("BandedTriangularSolve", Feed(matrix), c.feed(dtype, 2, 5, 3), **options, **tolerance(dtype))
+    matrix = c.data("float64", 1, 2, 4) + 4
+    c.op("BandedTriangularSolve", matrix, c.feed("float64", 3, 4, 2), case="one_matrix", **tolerance("float64"))
+    c.op("BandedTriangularSolve", c.feed("float64", 3, 2, 4, low=2, high=5), c.data("float64", 1, 4, 2), case="one_side")
+    zero = np.float32([[1, 0, 1], [1, 1, 1]])
+    c.op("BandedTriangularSolve", Feed(zero), np.ones((3, 1), np.float32), case="singular", fails="not invertible")
+
+
 def cases(c):
     """All of the family."""
     solving(c)
@@ -216,3 +263,6 @@ def cases(c):
     exponentials(c)
     tridiagonal(c)
     empty(c)
+    products(c)
+    eigen(c)
+    banded(c)

@@ -112,7 +112,50 @@ def sparse(c):
         )
 
 
+def empty_rows(c):
+    """Ragged rows without values get the default."""
+    rows = Feed(np.array([0, 0, 3, 4]), [None])
+    for dtype in ("float32", "int64", "string", "bool"):
+        default = c.data(dtype, 1).reshape(())
+        c.op("RaggedFillEmptyRows", rows, c.feed(dtype, 4), Feed(np.int64(6), []), default, case=dtype)
+    c.op("RaggedFillEmptyRows", Feed(np.array([0, 1]), [None]), c.feed("float32", 2), np.int64(2), np.float32(9), case="full")
+    c.op("RaggedFillEmptyRows", Feed(np.zeros(0, np.int64), [None]), c.feed("float32", 0), np.int64(2), np.float32(9), case="none")
+    c.op("RaggedFillEmptyRows", rows, c.feed("float32", 4), np.int64(4), np.float32(9), case="outside", fails="4")
+
+
+def crosses(c):
+    """Crossed features: ragged, sparse and dense in any order, as text and hashed."""
+    texts, splits = Feed(np.array(["a", "b", "", "häß"], object), [None]), Feed(np.array([0, 2, 2, 4]), [None])
+    numbers, short = Feed(np.array([7, -8, 9]), [None]), Feed(np.array([0, 1, 1, 3]), [None])
+    indices = Feed(np.array([[0, 0], [0, 1], [2, 0]]), [None, 2])
+    words, shape = Feed(np.array(["x", "y", "z"], object), [None]), np.array([3, 2])
+    dense = Feed(np.array([[1, 2], [3, 4], [5, 6]]))
+    given = {
+        "ragged": ([texts, numbers], [splits, short], [], [], [], [], "RR"),
+        "mixed": ([texts], [splits], [indices], [words], [shape], [dense], "DRS"),
+        "other": ([texts, numbers], [splits, short], [indices], [words], [shape], [dense], "RSDR"),
+        "dense": ([], [], [], [], [], [dense, dense], "DD"),
+        "one": ([numbers], [short], [], [], [], [], "R"),
+    }
+    for name, (*inputs, order) in given.items():
+        more = {"input_order": order, "hash_key": 956888297470, "num_buckets": 0}
+        text = {"hashed_output": False, "out_values_type": tf.string, "out_row_splits_type": tf.int64}
+        c.op("RaggedCross", *inputs, **more, **text, case=name)
+        for buckets in (0, 100):
+            hashed = {**more, "num_buckets": buckets, "hashed_output": True, "out_values_type": tf.int64, "out_row_splits_type": tf.int64}
+            c.op("RaggedCross", *inputs, **hashed, case=f"{name}_{buckets}")
+        # TensorFlow ends where the splits differ in type.
+        values, all_splits, *rest = inputs
+        narrow = [Feed(s.value.astype(np.int32), [None]) for s in all_splits]
+        c.op("RaggedCross", values, narrow, *rest, **{**more, **text, "out_row_splits_type": tf.int32}, case=f"{name}_narrow")
+    more = {"input_order": "RD", "hash_key": 1, "num_buckets": 0, **text}
+    few = Feed(np.array([[1]]))
+    c.op("RaggedCross", [texts], [splits], [], [], [], [few], **more, case="rows", fails="rows")
+    wrong = Feed(np.array([0, 2, 5]), [None])
+    c.op("RaggedCross", [texts], [wrong], [], [], [], [dense], **more, case="splits", fails="splits")
+
+
 def cases(c):
     """The family."""
-    for part in (ranges, gathers, dense, variants, sparse):
+    for part in (ranges, gathers, dense, variants, sparse, empty_rows, crosses):
         part(c)

@@ -1,4 +1,7 @@
-"""Records in strings: CSV, bytes of a fixed length, scripts of letters."""
+"""Records in strings: CSV, bytes of a fixed length, compressed ones, scripts of letters."""
+
+import gzip
+import zlib
 
 import numpy as np
 import tensorflow as tf
@@ -25,6 +28,7 @@ def cases(c):
     padded(c)
     letters = Feed(np.array([65, 0x65E5, 0x430, 0x5D0, 32, 0x1F600, -1, 0x110000], np.int32))
     c.op("UnicodeScript", letters)
+    packed(c)
 
 
 def csv(c):
@@ -59,3 +63,19 @@ def padded(c):
             c.op("DecodePaddedRaw", lines("", "abc", "x" * 20), np.int32(16), case=f"{kind}_{little}", **options)
     c.op("DecodePaddedRaw", lines("abc"), Feed(np.array(3, np.int32), []), out_type=tf.int32, case="odd", fails="multiple")
     c.op("DecodePaddedRaw", Feed(np.array("abc", object), []), Feed(np.int32(4), []), out_type=tf.uint8, case="fed")
+
+
+def packed(c):
+    """Strings of zlib and gzip, whole and damaged."""
+    texts = [b"", b"hello", b"floe " * 300, bytes(range(256))]
+    pack = {"ZLIB": zlib.compress, "GZIP": lambda text: gzip.compress(text, mtime=0), "": bytes}
+    for kind, function in pack.items():
+        c.op("DecodeCompressed", Feed(np.array([function(t) for t in texts], object)), compression_type=kind, case=kind or "plain")
+    whole = zlib.compress(b"some text that is packed")
+    strings = {"trailing": whole + b"xyz", "no_bytes": b"", "cut": whole[:-2]}
+    for name, text in strings.items():
+        c.op("DecodeCompressed", Feed(np.array([text], object)), compression_type="ZLIB", case=name)
+    c.op("DecodeCompressed", Feed(np.array([[whole, whole]], object)), compression_type="ZLIB", case="matrix")
+    wrong = {"header": b"abcdef", "check": whole[:-4] + b"abcd", "gzip": gzip.compress(b"text", mtime=0)}
+    for name, text in wrong.items():
+        c.op("DecodeCompressed", Feed(np.array([text], object)), compression_type="ZLIB", case=name, fails="inflate")

@@ -1,4 +1,4 @@
-"""Ops that reduce, scan, sort and normalise along axes."""
+"""Ops that reduce, scan, sort, normalise and find the largest along axes."""
 
 import numpy as np
 import tensorflow as tf
@@ -107,8 +107,54 @@ def segments(c):
     )
 
 
+def top(c):
+    """Whether targets are among the first k: ties, targets out of range, what is not finite."""
+    scores = np.round(np.random.RandomState(1).uniform(0, 1, (5, 4)), 1).astype(np.float32)
+    scores[2] = [0.5, 0.5, 0.5, 0.1]
+    scores[3, 1] = np.nan
+    scores[4, 2] = np.inf
+    for kind in (np.int32, np.int64):
+        targets = Feed(np.array([0, 3, 1, 2, 0], kind))
+        for k in (1, 2, 4):
+            c.op("InTopK", Feed(scores), targets, k=k, case=f"{kind.__name__}_{k}")
+            c.op("InTopKV2", Feed(scores), targets, kind(k), case=f"{kind.__name__}_{k}")
+    outside = Feed(np.array([4, -1, 1, 0, 2], np.int32))
+    c.op("InTopKV2", Feed(scores), outside, Feed(np.int32(2), []), case="outside")
+    c.op("InTopK", Feed(scores), outside, k=0, case="none")
+    c.op("InTopK", Feed(scores[:0]), Feed(np.zeros(0, np.int32)), k=1, case="empty")
+
+
+def log_sums(c):
+    """Logarithms of sums of exponentials so far."""
+    for dtype in FLOATS:
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                for axis in (0, 1):
+                    case = f"{dtype}_{'exclusive_' * exclusive}{'reverse_' * reverse}{axis}"
+                    options = {"exclusive": exclusive, "reverse": reverse, "case": case}
+                    if dtype == "bfloat16":
+                        options.update(rtol=4e-2)
+                    c.op("CumulativeLogsumexp", c.feed(dtype, 4, 3), np.int32(axis), **options)
+    odd = np.float32([[-np.inf, -np.inf, 1, 2], [1, np.inf, 2, -np.inf], [1, np.nan, 2, 3], [-1e30, 1e30, 90, 95]])
+    c.op("CumulativeLogsumexp", Feed(odd), np.int64(1), case="special")
+    c.op("CumulativeLogsumexp", c.feed("float32", 0, 3), np.int32(0), case="empty")
+
+
+def best(c):
+    """TensorFlow's kernel for CPUs is exact."""
+    for dtype in ("float32", "float16", "bfloat16"):
+        for k in (0, 1, 4):
+            c.op("ApproxTopK", c.feed(dtype, 3, 9), k=k, case=str(k))
+    c.op("ApproxTopK", c.feed("float32", 2, 700), k=5, recall_target=0.5, aggregate_to_topk=False, case="parts")
+    odd = np.float32([[1, 5, 5, 2, np.inf, -np.inf], [3, 3, 3, 3, 3, 3]])
+    c.op("ApproxTopK", Feed(odd), k=3, reduction_dimension=-1, case="equal")
+
+
 def cases(c):
     """All of the family."""
     reductions(c)
     scans(c)
     segments(c)
+    top(c)
+    log_sums(c)
+    best(c)

@@ -1,4 +1,4 @@
-"""Sparse tensors sorted, joined, cut, added up and mixed with dense ones."""
+"""Sparse tensors sorted, joined, cut, added up, mixed with dense ones and multiplied by them."""
 
 import numpy as np
 
@@ -38,6 +38,7 @@ def cases(c):
     pairs(c)
     reduce(c)
     dense(c)
+    products(c)
 
 
 def order(c):
@@ -116,3 +117,30 @@ def dense(c):
     cube = places([0, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 1])
     c.op("SparseSoftmax", cube, values, shape(2, 3, 2), case="cube")
     c.op("SparseSoftmax", NO_PLACES, numbers("float32"), shape(3, 3), case="empty")
+
+
+def products(c):
+    """Sparse times dense, either transposed."""
+    indices = np.array([[0, 1], [2, 0], [2, 3], [0, 1]], np.int64)
+    shape = np.array([3, 4], np.int64)
+    for dtype in ("float32", "float64", "int32", "complex64", "complex128", "bfloat16"):
+        values = c.feed(dtype, 4)
+        for a in (False, True):
+            for b in (False, True):
+                inner = 3 if a else 4
+                dense = c.feed(dtype, *((2, inner) if b else (inner, 2)))
+                case = f"{dtype}_{a}_{b}"
+                c.op("SparseTensorDenseMatMul", indices, values, shape, dense, adjoint_a=a, adjoint_b=b, case=case)
+    dense = c.feed("float32", 4, 2)
+    small = Feed(indices.astype(np.int32), [None, 2])
+    c.op("SparseTensorDenseMatMul", small, c.feed("float32", 4), Feed(shape, [2]), dense, case="shape_fed")
+    nothing = Feed(np.zeros((0, 2), np.int64), [None, 2])
+    c.op("SparseTensorDenseMatMul", nothing, c.feed("float32", 0), shape, dense, case="empty")
+    outside = Feed(indices + 2, [None, 2])
+    c.op("SparseTensorDenseMatMul", outside, c.feed("float32", 4), shape, dense, case="outside", fails="range")
+    below = Feed(indices - 1, [None, 2])
+    c.op("SparseTensorDenseMatMul", below, c.feed("float32", 4), shape, dense, case="below", fails="range")
+    loose = c.feed("float32", 3, declared=[None])
+    c.op("SparseTensorDenseMatMul", Feed(indices, [None, None]), loose, shape, dense, case="counts", fails="values")
+    flat = Feed(np.array([[0, 1, 2, 0]], np.int64), [None, None])
+    c.op("SparseTensorDenseMatMul", flat, c.feed("float32", 2), shape, dense, case="flat", fails="values")

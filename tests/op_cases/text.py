@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from harness import Feed
+from harness import INTS, Feed
 
 WORDS = ["", "a", "Floe", "häß", "日本語 text", "x,y;;z", "a longer text of more than sixteen bytes", "\0\xff"]
 
@@ -27,6 +27,8 @@ def cases(c):
     ngrams(c)
     splits(c)
     crosses(c)
+    segments(c)
+    fingerprints(c)
 
 
 def parts(c):
@@ -208,3 +210,24 @@ def crosses(c):
     c.op("SparseCrossV2", *few, sep, case="counts", fails="values")
     rows = ([i1, i2], [v1, v2], [s1, lists(3, 2)], [])
     c.op("SparseCrossV2", *rows, sep, case="rows", fails="rows")
+
+
+def segments(c):
+    """Strings joined by segment."""
+    words = Feed(np.array([["a", "b"], ["c", ""], ["e", "f"], ["g", "h"]], object))
+    ids = np.array([2, 0, 1, 2], np.int32)
+    c.op("UnsortedSegmentJoin", words, Feed(ids), np.int32(4), separator=", ")
+    c.op("UnsortedSegmentJoin", words, np.array([[0, 1], [1, 0], [1, 1], [0, 0]], np.int64), np.int64(2), case="each")
+    c.op("UnsortedSegmentJoin", words, ids, np.int32(2), case="outside", fails="segment id")
+    c.op("UnsortedSegmentJoin", words, ids - 1, np.int32(2), case="negative", fails="segment id")
+
+
+def fingerprints(c):
+    """8 bytes for each row."""
+    method = np.array("farmhash64", object)
+    for dtype in INTS + ("float32", "float64", "bool", "string"):
+        c.op("Fingerprint", c.feed(dtype, 5), method)
+        c.op("Fingerprint", c.feed(dtype, 4, 2, 3), method, case="rows")
+    c.op("Fingerprint", c.feed("string", 3, 1), method, case="one_each")
+    c.op("Fingerprint", c.feed("string", 0, 2), method, case="empty")
+    c.op("Fingerprint", c.feed("string", 3), Feed(np.array("md5", object), []), case="method", fails="method")
