@@ -16,91 +16,91 @@ ValueRef Linear(GraphBuilder&, ValueRef x) { return x; }
 
 ValueRef Clip(GraphBuilder& b, ValueRef x, double low, double high) {
   return b.Op("Minimum",
-              {b.Op("Maximum", {x, b.Scalar(b.dtype(x), low)}), b.Scalar(b.dtype(x), high)});
+              {b.Op("Maximum", {x, Scalar(b, b.dtype(x), low)}), Scalar(b, b.dtype(x), high)});
 }
 
 ValueRef HardSigmoid3(GraphBuilder& b, ValueRef x) {
-  return b.Mul(b.Op("Relu6", {b.Add(x, 3.0)}), 1.0 / 6.0);
+  return Mul(b, b.Op("Relu6", {Add(b, x, 3.0)}), 1.0 / 6.0);
 }
 
 ValueRef HardSigmoid2(GraphBuilder& b, ValueRef x) {
-  return Clip(b, b.Add(b.Mul(x, 0.2), 0.5), 0, 1);
+  return Clip(b, Add(b, Mul(b, x, 0.2), 0.5), 0, 1);
 }
 
-ValueRef HardSilu(GraphBuilder& b, ValueRef x) { return b.Mul(x, HardSigmoid3(b, x)); }
-ValueRef Silu(GraphBuilder& b, ValueRef x) { return b.Mul(x, b.Op("Sigmoid", {x})); }
+ValueRef HardSilu(GraphBuilder& b, ValueRef x) { return Mul(b, x, HardSigmoid3(b, x)); }
+ValueRef Silu(GraphBuilder& b, ValueRef x) { return Mul(b, x, b.Op("Sigmoid", {x})); }
 ValueRef Mish(GraphBuilder& b, ValueRef x) {
-  return b.Mul(x, b.Op("Tanh", {b.Op("Softplus", {x})}));
+  return Mul(b, x, b.Op("Tanh", {b.Op("Softplus", {x})}));
 }
 ValueRef Selu(GraphBuilder& b, ValueRef x) { return b.Op("Selu", {x}); }
 ValueRef Leaky(GraphBuilder& b, ValueRef x) { return b.Op("LeakyRelu", {x}, {{"alpha", 0.2F}}); }
 
 ValueRef Gelu(GraphBuilder& b, ValueRef x) {
-  const ValueRef erf = b.Op("Erf", {b.Mul(x, std::sqrt(0.5))});
-  return b.Mul(b.Mul(x, 0.5), b.Add(erf, 1.0));
+  const ValueRef erf = b.Op("Erf", {Mul(b, x, std::sqrt(0.5))});
+  return Mul(b, Mul(b, x, 0.5), Add(b, erf, 1.0));
 }
 
 ValueRef GeluTanh(GraphBuilder& b, ValueRef x) {
-  const ValueRef cube = b.Mul(b.Mul(b.Op("Square", {x}), x), 0.044715);
-  const ValueRef inner = b.Mul(b.Add(x, cube), std::sqrt(2.0 / M_PI));
-  return b.Mul(b.Mul(x, 0.5), b.Add(b.Op("Tanh", {inner}), 1.0));
+  const ValueRef cube = Mul(b, Mul(b, b.Op("Square", {x}), x), 0.044715);
+  const ValueRef inner = Mul(b, Add(b, x, cube), std::sqrt(2.0 / M_PI));
+  return Mul(b, Mul(b, x, 0.5), Add(b, b.Op("Tanh", {inner}), 1.0));
 }
 
 ValueRef Celu(GraphBuilder& b, ValueRef x) {
-  const ValueRef zero = b.Scalar(b.dtype(x), 0);
-  return b.Add(b.Op("Maximum", {x, zero}), b.Op("Expm1", {b.Op("Minimum", {x, zero})}));
+  const ValueRef zero = Scalar(b, b.dtype(x), 0);
+  return Add(b, b.Op("Maximum", {x, zero}), b.Op("Expm1", {b.Op("Minimum", {x, zero})}));
 }
 
 // x where |x| > 0.5, drawn to zero by `by`.
 ValueRef Shrink(GraphBuilder& b, ValueRef x, double by) {
-  const ValueRef far = b.Op("Greater", {b.Op("Abs", {x}), b.Scalar(b.dtype(x), 0.5)});
-  const ValueRef moved = by == 0 ? x : b.Sub(x, b.Mul(b.Op("Sign", {x}), by));
-  return b.Op("SelectV2", {far, moved, b.Scalar(b.dtype(x), 0)});
+  const ValueRef far = b.Op("Greater", {b.Op("Abs", {x}), Scalar(b, b.dtype(x), 0.5)});
+  const ValueRef moved = by == 0 ? x : Sub(b, x, Mul(b, b.Op("Sign", {x}), by));
+  return b.Op("SelectV2", {far, moved, Scalar(b, b.dtype(x), 0)});
 }
 ValueRef HardShrink(GraphBuilder& b, ValueRef x) { return Shrink(b, x, 0); }
 ValueRef SoftShrink(GraphBuilder& b, ValueRef x) { return Shrink(b, x, 0.5); }
 
 ValueRef HardTanh(GraphBuilder& b, ValueRef x) { return Clip(b, x, -1, 1); }
-ValueRef TanhShrink(GraphBuilder& b, ValueRef x) { return b.Sub(x, b.Op("Tanh", {x})); }
+ValueRef TanhShrink(GraphBuilder& b, ValueRef x) { return Sub(b, x, b.Op("Tanh", {x})); }
 ValueRef LogSigmoid(GraphBuilder& b, ValueRef x) {
   return b.Op("Neg", {b.Op("Softplus", {b.Op("Neg", {x})})});
 }
 
 ValueRef SparseSigmoid(GraphBuilder& b, ValueRef x) {
-  return Clip(b, b.Add(b.Mul(x, 0.5), 0.5), 0, 1);
+  return Clip(b, Add(b, Mul(b, x, 0.5), 0.5), 0, 1);
 }
 
 // 0, a parabola, then x.
 ValueRef SparsePlus(GraphBuilder& b, ValueRef x) {
   const ValueRef clipped = Clip(b, x, -1, 1);
-  const ValueRef curve = b.Mul(b.Op("Square", {b.Add(clipped, 1.0)}), 0.25);
-  return b.Op("SelectV2", {b.Op("Less", {x, b.Scalar(b.dtype(x), 1)}), curve, x});
+  const ValueRef curve = Mul(b, b.Op("Square", {Add(b, clipped, 1.0)}), 0.25);
+  return b.Op("SelectV2", {b.Op("Less", {x, Scalar(b, b.dtype(x), 1)}), curve, x});
 }
 
 ValueRef Squareplus(GraphBuilder& b, ValueRef x) {
-  const ValueRef root = b.Op("Sqrt", {b.Add(b.Op("Square", {x}), 4.0)});
-  return b.Mul(b.Add(x, root), 0.5);
+  const ValueRef root = b.Op("Sqrt", {Add(b, b.Op("Square", {x}), 4.0)});
+  return Mul(b, Add(b, x, root), 0.5);
 }
 
 ValueRef Glu(GraphBuilder& b, ValueRef x) {
-  const std::vector<ValueRef> halves = b.Split(x, -1, 2);
-  return b.Mul(halves[0], b.Op("Sigmoid", {halves[1]}));
+  const std::vector<ValueRef> halves = Split(b, x, -1, 2);
+  return Mul(b, halves[0], b.Op("Sigmoid", {halves[1]}));
 }
 
 // As Keras computes it: the threshold comes from the sum of partial sums.
 ValueRef Sparsemax(GraphBuilder& b, ValueRef x) {
-  const int64_t n = b.Size(x, -1, "the axis of sparsemax");
+  const int64_t n = SizeOf(b, x, -1, "the axis of sparsemax");
   const DType dtype = b.dtype(x);
-  const std::vector<ValueRef> top = b.Outputs("TopKV2", {x, b.Int(n)}, 2, {{"sorted", true}});
-  const ValueRef sums = b.Op("Cumsum", {top[0], b.Int(-1)});
-  const ValueRef one = b.Scalar(dtype, 1), zero = b.Scalar(dtype, 0);
-  const ValueRef k = b.Op("Range", {one, b.Scalar(dtype, static_cast<double>(n) + 1), one});
-  const ValueRef mean = b.Op("RealDiv", {b.Sub(sums, one), k});
-  const ValueRef support = b.Op("Greater", {b.Sub(top[0], mean), zero});
-  const ValueRef count = b.Reduce("Sum", b.Cast(support, dtype), {-1}, true);
-  const ValueRef kept = b.Reduce("Sum", b.Op("SelectV2", {support, sums, zero}), {-1}, true);
-  const ValueRef tau = b.Op("RealDiv", {b.Sub(kept, one), count});
-  return b.Op("Maximum", {b.Sub(x, tau), zero});
+  const std::vector<ValueRef> top = b.Outputs("TopKV2", {x, Int(b, n)}, 2, {{"sorted", true}});
+  const ValueRef sums = b.Op("Cumsum", {top[0], Int(b, -1)});
+  const ValueRef one = Scalar(b, dtype, 1), zero = Scalar(b, dtype, 0);
+  const ValueRef k = b.Op("Range", {one, Scalar(b, dtype, static_cast<double>(n) + 1), one});
+  const ValueRef mean = b.Op("RealDiv", {Sub(b, sums, one), k});
+  const ValueRef support = b.Op("Greater", {Sub(b, top[0], mean), zero});
+  const ValueRef count = Reduce(b, "Sum", Cast(b, support, dtype), {-1}, true);
+  const ValueRef kept = Reduce(b, "Sum", b.Op("SelectV2", {support, sums, zero}), {-1}, true);
+  const ValueRef tau = b.Op("RealDiv", {Sub(b, kept, one), count});
+  return b.Op("Maximum", {Sub(b, x, tau), zero});
 }
 
 ValueRef LastAxis(GraphBuilder& b, const char* op, ValueRef x) { return b.Op(op, {x}); }
@@ -159,12 +159,12 @@ ValueRef ApplyActivation(GraphBuilder& b, const std::string& name, ValueRef x, b
 }
 
 ValueRef SoftmaxOver(GraphBuilder& b, ValueRef x, std::vector<int64_t> axes) {
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok()) return {};
   for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
   if (axes.size() == 1 && axes[0] == rank - 1) return b.Op("Softmax", {x});
-  const ValueRef powers = b.Op("Exp", {b.Sub(x, b.Reduce("Max", x, axes, true))});
-  return b.Op("RealDiv", {powers, b.Reduce("Sum", powers, axes, true)});
+  const ValueRef powers = b.Op("Exp", {Sub(b, x, Reduce(b, "Max", x, axes, true))});
+  return b.Op("RealDiv", {powers, Reduce(b, "Sum", powers, axes, true)});
 }
 
 ValueRef ApplyActivation(LayerContext& c, const Json& activation, ValueRef x) {

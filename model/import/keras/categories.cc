@@ -26,23 +26,23 @@ ValueRef EncodeCategories(LayerContext& c, ValueRef ids, const std::string& mode
                           DType dtype, ValueRef weights) {
   GraphBuilder& b = c.b;
   if (c.config.Bool("sparse", false)) c.Fail("sparse=True is not supported");
-  if (mode == "int") return b.Cast(ids, dtype);
+  if (mode == "int") return Cast(b, ids, dtype);
   if (depth < 1 || depth > kMaxDepth) c.Fail(absl::StrCat("a depth of ", depth));
-  if (b.rank(ids) == 0) ids = b.ExpandDims(ids, 0);
-  const int rank = b.rank(ids);
+  if (Rank(b, ids) == 0) ids = ExpandDims(b, ids, 0);
+  const int rank = Rank(b, ids);
   if (!b.ok()) return {};
   const bool one = mode == "one_hot";
-  if (one && rank > 1 && b.dim(ids, -1) == Dim(1)) ids = b.Squeeze(ids, {rank - 1});
-  if (b.dtype(ids) != DType::kInt32) ids = b.Cast(ids, DType::kInt64);
+  if (one && rank > 1 && SizeAt(b, ids, -1) == Dim(1)) ids = Squeeze(b, ids, {rank - 1});
+  if (b.dtype(ids) != DType::kInt32) ids = Cast(b, ids, DType::kInt64);
   if (weights.node >= 0) dtype = b.dtype(weights);
-  ValueRef hot = b.Op("OneHot", {ids, b.Int(depth), b.Scalar(dtype, 1), b.Scalar(dtype, 0)},
+  ValueRef hot = b.Op("OneHot", {ids, Int(b, depth), Scalar(b, dtype, 1), Scalar(b, dtype, 0)},
                       {{"axis", int64_t{-1}}});
   if (one) return hot;
   const int64_t axis = rank > 1 ? 1 : 0;
-  if (mode == "multi_hot" || mode == "binary") return b.Reduce("Max", hot, {axis}, false);
+  if (mode == "multi_hot" || mode == "binary") return Reduce(b, "Max", hot, {axis}, false);
   if (mode != "count") c.Fail(absl::StrCat("output_mode is ", Quoted(mode)));
-  if (weights.node >= 0) hot = b.Mul(hot, b.ExpandDims(weights, -1));
-  return b.Reduce("Sum", hot, {axis}, false);
+  if (weights.node >= 0) hot = Mul(b, hot, ExpandDims(b, weights, -1));
+  return Reduce(b, "Sum", hot, {axis}, false);
 }
 
 namespace {
@@ -154,7 +154,7 @@ Tensor TokenTensor(LayerContext& c, const Lookup& lookup) {
 }
 
 ValueRef TokenScalar(LayerContext& c, DType dtype, const std::string& token) {
-  if (dtype == DType::kString) return c.b.Text(token);
+  if (dtype == DType::kString) return Text(c.b, token);
   int64_t number = 0;
   if (!absl::SimpleAtoi(token, &number))
     c.Fail(absl::StrCat("token ", Quoted(token), " is no number"));
@@ -186,7 +186,7 @@ ValueRef OovIndices(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   const bool farm = c.config.String("oov_method", "floormod") == "farmhash";
   ValueRef indices;
   if (lookup.key != DType::kString && !farm) {
-    indices = b.Op("FloorMod", {ids, b.Int64(oov)});
+    indices = b.Op("FloorMod", {ids, Int64(b, oov)});
   } else {
     const ValueRef text = lookup.key == DType::kString ? ids : b.Op("AsString", {ids});
     const std::vector<int64_t> salt = c.config.Ints("salt", 2, {});
@@ -194,17 +194,17 @@ ValueRef OovIndices(LayerContext& c, const Lookup& lookup, ValueRef ids) {
                   ? b.Op("StringToHashBucketFast", {text}, {{"num_buckets", oov}})
                   : b.Op("StringToHashBucketStrong", {text}, {{"num_buckets", oov}, {"key", salt}});
   }
-  return b.Add(indices, b.Int64(lookup.vocabulary.oov_start));
+  return Add(b, indices, Int64(b, lookup.vocabulary.oov_start));
 }
 
 ValueRef Inverted(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   GraphBuilder& b = c.b;
   const Vocabulary& v = lookup.vocabulary;
-  ids = b.Cast(ids, DType::kInt64);
+  ids = Cast(b, ids, DType::kInt64);
   const ValueRef found = Find(c, Indices(lookup), TokenTensor(c, lookup), ids,
                               TokenScalar(c, lookup.key, v.oov_token));
   if (!v.mask) return found;
-  const ValueRef masked = b.Op("Equal", {ids, b.Int64(0)});
+  const ValueRef masked = b.Op("Equal", {ids, Int64(b, 0)});
   return b.Op("SelectV2", {masked, TokenScalar(c, lookup.key, v.mask_token), found});
 }
 
@@ -215,24 +215,24 @@ ValueRef LookUp(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   const Vocabulary& v = lookup.vocabulary;
   if (!b.ok()) return {};
   if (c.config.Bool("invert", false)) return Inverted(c, lookup, ids);
-  if (lookup.key == DType::kInt64) ids = b.Cast(ids, DType::kInt64);
+  if (lookup.key == DType::kInt64) ids = Cast(b, ids, DType::kInt64);
   const int64_t otherwise = v.oov == 1 ? v.oov_start : -1;
-  ValueRef found = Find(c, TokenTensor(c, lookup), Indices(lookup), ids, b.Int64(otherwise));
+  ValueRef found = Find(c, TokenTensor(c, lookup), Indices(lookup), ids, Int64(b, otherwise));
   if (v.mask) {
     const ValueRef masked = b.Op("Equal", {ids, TokenScalar(c, lookup.key, v.mask_token)});
     const int64_t value = lookup.mode == "int" ? 0 : std::numeric_limits<int64_t>::max();
-    found = b.Op("SelectV2", {masked, b.Int64(value), found});
+    found = b.Op("SelectV2", {masked, Int64(b, value), found});
   }
   if (v.oov == 1) return found;
-  const ValueRef unknown = b.Op("Equal", {found, b.Int64(-1)});
+  const ValueRef unknown = b.Op("Equal", {found, Int64(b, -1)});
   if (v.oov > 1) return b.Op("SelectV2", {unknown, OovIndices(c, lookup, ids), found});
   std::vector<int64_t> axes;
-  const int rank = b.rank(found);
+  const int rank = Rank(b, found);
   axes.reserve(rank);
   for (int k = 0; k < rank; ++k) axes.push_back(k);
-  const ValueRef none = b.Op("LogicalNot", {b.Reduce("Any", unknown, axes, false)});
-  b.Outputs("Assert", {none, b.Text("When `num_oov_indices=0` all inputs should be in vocabulary")},
-            0);
+  const ValueRef none = b.Op("LogicalNot", {Reduce(b, "Any", unknown, axes, false)});
+  b.Outputs("Assert",
+            {none, Text(b, "When `num_oov_indices=0` all inputs should be in vocabulary")}, 0);
   return found;
 }
 
@@ -242,7 +242,7 @@ namespace {
 ValueRef FromCounts(LayerContext& c, const Lookup& lookup, ValueRef counts) {
   GraphBuilder& b = c.b;
   if (!b.ok()) return {};
-  if (lookup.mode != "tf_idf") return b.Cast(counts, c.keras2() ? c.compute_dtype : DType::kInt64);
+  if (lookup.mode != "tf_idf") return Cast(b, counts, c.keras2() ? c.compute_dtype : DType::kInt64);
   std::vector<float> weights = c.config.Floats("idf_weights");
   if (weights.empty()) {  // of an adapted layer
     const absl::StatusOr<Tensor> saved = c.layer.weights.Named("idf_weights");
@@ -252,7 +252,7 @@ ValueRef FromCounts(LayerContext& c, const Lookup& lookup, ValueRef counts) {
       c.Refuse("tf_idf without weights for its words");
       return {};
     }
-    return b.Mul(counts, b.Const(*saved));
+    return Mul(b, counts, b.Const(*saved));
   }
   const auto front = static_cast<int64_t>(lookup.vocabulary.tokens.size()) +
                      lookup.vocabulary.token_start - static_cast<int64_t>(weights.size());
@@ -263,7 +263,7 @@ ValueRef FromCounts(LayerContext& c, const Lookup& lookup, ValueRef counts) {
                    sum / static_cast<float>(weights.size()));
   }
   weights.resize(static_cast<size_t>(std::max<int64_t>(lookup.depth, 0)), 0.0F);
-  return b.Mul(counts, b.Const(Tensor::Vector(DType::kFloat32, weights)));
+  return Mul(b, counts, b.Const(Tensor::Vector(DType::kFloat32, weights)));
 }
 
 DType CountType(const Lookup& lookup) {
@@ -286,7 +286,7 @@ ValueRef EncodeRaggedLookup(LayerContext& c, const Lookup& lookup, ValueRef ids,
   if (!once && lookup.mode != "count" && lookup.mode != "tf_idf")
     c.Fail(absl::StrCat("output_mode is ", Quoted(lookup.mode)));
   const ValueRef all_ones = b.Const(Tensor::Allocate(CountType(lookup), Shape({0})));
-  const ValueRef counts = b.Op("RaggedBincount", {splits, ids, b.Int64(lookup.depth), all_ones},
+  const ValueRef counts = b.Op("RaggedBincount", {splits, ids, Int64(b, lookup.depth), all_ones},
                                {{"binary_output", once}});
   return FromCounts(c, lookup, counts);
 }

@@ -52,8 +52,8 @@ KTensor* FirstTensor(KValue* value) {
 
 // Keras converts floating inputs to the type that a layer computes in.
 void Autocast(GraphBuilder& b, DType to, KValue* value) {
-  if (value->is_tensor() && b.Floating(value->tensor.value))
-    value->tensor.value = b.Cast(value->tensor.value, to);
+  if (value->is_tensor() && Floating(b, value->tensor.value))
+    value->tensor.value = Cast(b, value->tensor.value, to);
   for (KValue& item : value->items) Autocast(b, to, &item);
 }
 
@@ -163,7 +163,7 @@ ValueRef ConstantValue(GraphBuilder& b, const Json& json, DType floating) {
   DType dtype = constant->dtype;
   if (constant->weak) dtype = IsFloating(dtype) ? DType::kFloat32 : DType::kInt32;
   if (IsFloating(dtype) && floating != DType::kInvalid) dtype = floating;
-  return b.Cast(b.Const(constant->tensor), dtype);
+  return Cast(b, b.Const(constant->tensor), dtype);
 }
 
 void InputsOf(GraphBuilder& b, DType floating, const KValue& value, std::vector<KTensor>* out) {
@@ -222,7 +222,7 @@ ValueRef LayerContext::Weight(const LayerWeights& weights, int index) {
   }
   const ValueRef value = b.Const(*tensor);
   if (b.dtype(value) == DType::kInt8 && !int8) Refuse("a variable of int8");
-  return b.Floating(value) ? b.Cast(value, compute_dtype) : value;
+  return Floating(b, value) ? Cast(b, value, compute_dtype) : value;
 }
 
 void LayerContext::CheckSize(const std::string& option, int64_t size, const std::string& what) {
@@ -238,7 +238,7 @@ void LayerContext::Promote(const std::vector<ValueRef*>& values) {
   for (const ValueRef* value : values) types.push_back({b.dtype(*value)});
   const DType dtype = ResultType(types);
   if (dtype == DType::kInvalid) Fail("values of types that have no common one");
-  for (ValueRef* value : values) *value = b.ok() ? b.Cast(*value, dtype) : ValueRef();
+  for (ValueRef* value : values) *value = b.ok() ? Cast(b, *value, dtype) : ValueRef();
 }
 
 Config LayerContext::Nested(const Json& object, const std::string& what) {

@@ -72,7 +72,7 @@ std::string Describe(const Call& call) {
 ValueRef AsInput(GraphBuilder& b, const Json& layer, ValueRef x) {
   const std::string name = PolicyName(Member(Member(layer, "config"), "dtype"), /*compute=*/false);
   const absl::StatusOr<DType> dtype = DTypeFromName(name);
-  return b.ok() && dtype.ok() ? b.Cast(x, *dtype) : x;
+  return b.ok() && dtype.ok() ? Cast(b, x, *dtype) : x;
 }
 
 // The graph of layers of a functional model.
@@ -439,7 +439,7 @@ KTensor AddInput(GraphBuilder& b, const Json& options, const std::string& name) 
   const TensorType type = InputType(b, *shape, PolicyName(dtype, /*compute=*/false));
   if (!type.shape.rank_known())
     b.Fail(absl::StrCat("the shape of input ", Quoted(name), " is not in the configuration"));
-  return b.ok() ? KTensor{b.Input(name, type), {}} : KTensor();
+  return b.ok() ? KTensor{Input(b, name, type), {}} : KTensor();
 }
 
 // The first layer's own shape, as Keras 2 and models built late have it.
@@ -543,7 +543,7 @@ ModelEnds BuildModel(GraphBuilder& b, const ModelFile& file, const LayerObject& 
   if (b.ok()) NameOutputs(out, names, &ends);
   if (b.ok() && ends.outputs.empty()) b.Fail("the model has no outputs");
   // Tensors of these names, which tools show.
-  for (auto& [key, value] : ends.outputs) value = b.Named(key, value);
+  for (auto& [key, value] : ends.outputs) value = Named(b, key, value);
   return ends;
 }
 

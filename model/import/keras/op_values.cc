@@ -6,15 +6,15 @@
 namespace floe::keras {
 
 ValueRef WithNegativeZeros(GraphBuilder& b, ValueRef x) {
-  if (!b.ok() || !b.Floating(x)) return x;
+  if (!b.ok() || !Floating(b, x)) return x;
   const DType dtype = ResultType({{b.dtype(x)}, {DType::kFloat32}});
-  x = b.Cast(x, dtype);
-  const ValueRef bits = b.Op("Bitcast", {b.Cast(x, DType::kFloat32)},
+  x = Cast(b, x, dtype);
+  const ValueRef bits = b.Op("Bitcast", {Cast(b, x, DType::kFloat32)},
                              {{"T", DType::kFloat32}, {"type", DType::kInt32}});
-  const ValueRef negative =
-      b.Op("LogicalAnd", {b.Op("Equal", {x, b.Scalar(dtype, 0)}), b.Op("Less", {bits, b.Int(0)})});
+  const ValueRef negative = b.Op(
+      "LogicalAnd", {b.Op("Equal", {x, Scalar(b, dtype, 0)}), b.Op("Less", {bits, Int(b, 0)})});
   const double least = dtype == DType::kFloat64 ? DBL_MIN : FLT_MIN;
-  return b.Op("SelectV2", {negative, b.Scalar(dtype, -least), x});
+  return b.Op("SelectV2", {negative, Scalar(b, dtype, -least), x});
 }
 
 bool IsComputed(LayerContext& c, int i, const char* name) {
@@ -25,17 +25,17 @@ bool IsComputed(LayerContext& c, int i, const char* name) {
 
 ValueRef VectorAt(LayerContext& c, int i, const char* name) {
   GraphBuilder& b = c.b;
-  if (IsKeras3(c) && !c.config.At(name).is_null()) return b.Ints(IntOptions(c, {name}));
+  if (IsKeras3(c) && !c.config.At(name).is_null()) return Ints(b, IntOptions(c, {name}));
   const std::vector<Operand> parts = OperandsAt(c, i, {name});
   if (!b.ok()) return {};
   if (parts.size() == 1) {
-    const ValueRef one = b.Cast(parts[0].value, DType::kInt32);
-    return b.rank(one) == 0 ? b.ExpandDims(one, 0) : one;
+    const ValueRef one = Cast(b, parts[0].value, DType::kInt32);
+    return Rank(b, one) == 0 ? ExpandDims(b, one, 0) : one;
   }
   std::vector<ValueRef> values;
   values.reserve(parts.size());
-  for (const Operand& part : parts) values.push_back(b.Cast(part.value, DType::kInt32));
-  return b.Pack(values, 0);
+  for (const Operand& part : parts) values.push_back(Cast(b, part.value, DType::kInt32));
+  return Pack(b, values, 0);
 }
 
 }  // namespace floe::keras

@@ -153,7 +153,7 @@ Operand OperandOf(LayerContext& c, const KValue& value) {
         std::all_of(parts.begin(), parts.end(), [](const Operand& part) { return part.present(); });
     const std::vector<ValueRef> values =
         whole && c.b.ok() ? InOneType(c, parts) : std::vector<ValueRef>();
-    return values.empty() ? Operand() : Operand{c.b.Pack(values, 0)};
+    return values.empty() ? Operand() : Operand{Pack(c.b, values, 0)};
   }
   if (value.kind != KValue::Kind::kJson || value.json->is_null() || !c.b.ok()) return {};
   const absl::StatusOr<Constant> constant = ConstantOf(*value.json);
@@ -161,7 +161,7 @@ Operand OperandOf(LayerContext& c, const KValue& value) {
     c.b.Fail(constant.status());
     return {};
   }
-  return {c.b.Cast(c.b.Const(constant->tensor), constant->dtype), constant->weak, true};
+  return {Cast(c.b, c.b.Const(constant->tensor), constant->dtype), constant->weak, true};
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ ValueRef TensorAt(LayerContext& c, int i, Names names) {
 
 Operand Strong(LayerContext& c, Operand operand) {
   if (!c.b.ok() || !operand.weak || !IsKeras3(c)) return operand;
-  return {c.b.Cast(operand.value, ResultType({{c.b.dtype(operand.value), true}})), false, true};
+  return {Cast(c.b, operand.value, ResultType({{c.b.dtype(operand.value), true}})), false, true};
 }
 
 ValueRef FirstTensor(LayerContext& c) {
@@ -224,7 +224,7 @@ std::vector<ValueRef> InOneType(LayerContext& c, const std::vector<Operand>& ope
   for (const Operand& operand : operands) {
     // TensorFlow refuses tensors of two types, and so does the op.
     const bool cast = IsKeras3(c) || operand.constant;
-    values.push_back(b.ok() && cast ? b.Cast(operand.value, dtype) : operand.value);
+    values.push_back(b.ok() && cast ? Cast(b, operand.value, dtype) : operand.value);
   }
   return values;
 }

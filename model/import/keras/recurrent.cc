@@ -14,28 +14,28 @@ TensorType TypeOf(DType dtype, SymShape shape) { return {dtype, std::move(shape)
 // The shape of one step of a sequence in time order.
 SymShape StepShape(const GraphBuilder& b, ValueRef x) {
   SymShape step;
-  for (int k = 1; k < b.shape(x).rank(); ++k) step.push_back(b.dim(x, k));
+  for (int k = 1; k < b.shape(x).rank(); ++k) step.push_back(SizeAt(b, x, k));
   return step;
 }
 
 ValueRef ElementShape(GraphBuilder& b, const SymShape& shape) {
   std::vector<int64_t> dims;
   for (const Dim dim : shape.dims()) dims.push_back(dim.concrete() ? dim.size() : -1);
-  return b.Ints(dims);
+  return Ints(b, dims);
 }
 
 ValueRef TimeMajor(GraphBuilder& b, ValueRef x, bool backwards) {
   std::vector<int64_t> order{1, 0};
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   for (int k = 2; k < rank; ++k) order.push_back(k);
-  const ValueRef y = b.Transpose(x, order);
-  return backwards ? b.Op("ReverseV2", {y, b.Ints({0})}) : y;
+  const ValueRef y = Transpose(b, x, order);
+  return backwards ? b.Op("ReverseV2", {y, Ints(b, {0})}) : y;
 }
 
 // A mask [batch] in a shape that broadcasts with x.
 ValueRef Spread(GraphBuilder& b, ValueRef mask, ValueRef x) {
-  const int rank = b.rank(x);
-  while (b.ok() && b.rank(mask) < rank) mask = b.ExpandDims(mask, b.rank(mask));
+  const int rank = Rank(b, x);
+  while (b.ok() && Rank(b, mask) < rank) mask = ExpandDims(b, mask, Rank(b, mask));
   return mask;
 }
 
@@ -46,15 +46,15 @@ class Loop {
 
   SequenceResult Run() {
     const ValueRef x = TimeMajor(b_, s_.x, s_.backwards);
-    const WantedDim steps = b_.DimOf(x, 0);
+    const WantedDim steps = DimOf(b_, x, 0);
     step_shape_ = StepShape(b_, x);
     if (!b_.ok()) return {};
     Learn();
     if (!b_.ok()) return {};
-    const ValueRef count = steps.fixed() ? b_.Int(steps.size) : b_.At(b_.Op("Shape", {x}), 0, 0);
-    std::vector<ValueRef> variables{b_.Int(0), count, ListOf(x, step_shape_)};
+    const ValueRef count = steps.fixed() ? Int(b_, steps.size) : At(b_, b_.Op("Shape", {x}), 0, 0);
+    std::vector<ValueRef> variables{Int(b_, 0), count, ListOf(x, step_shape_)};
     if (masked()) {
-      const ValueRef mask = TimeMajor(b_, b_.Cast(s_.mask, DType::kBool), s_.backwards);
+      const ValueRef mask = TimeMajor(b_, Cast(b_, s_.mask, DType::kBool), s_.backwards);
       mask_shape_ = StepShape(b_, mask);
       variables.push_back(ListOf(mask, mask_shape_));
     }
@@ -81,10 +81,10 @@ class Loop {
   // The type of a step's output, from a step that is not kept.
   void Learn() {
     GraphBuilder trial;
-    const ValueRef x = trial.Input("x", TypeOf(b_.dtype(s_.x), step_shape_));
+    const ValueRef x = Input(trial, "x", TypeOf(b_.dtype(s_.x), step_shape_));
     std::vector<ValueRef> states;
     for (size_t k = 0; k < s_.states.size(); ++k)
-      states.push_back(trial.Input(absl::StrCat("s", k), b_.type(s_.states[k])));
+      states.push_back(Input(trial, absl::StrCat("s", k), b_.type(s_.states[k])));
     const CellStep step = cell_.Step(trial, x, states);
     b_.Fail(trial.status());
     if (!b_.ok()) return;
@@ -95,13 +95,13 @@ class Loop {
   }
 
   ValueRef ZeroOutput() {
-    std::vector<WantedDim> dims{b_.DimOf(s_.x, 0)};
+    std::vector<WantedDim> dims{DimOf(b_, s_.x, 0)};
     for (int k = 1; k < output_.shape.rank(); ++k) {
       const Dim dim = output_.shape.dim(k);
       if (!dim.concrete()) b_.Fail("the size of its output is not known");
       dims.emplace_back(dim.concrete() ? dim.size() : 1);
     }
-    return b_.Fill(dims, b_.Scalar(output_.dtype, 0));
+    return Fill(b_, dims, Scalar(b_, output_.dtype, 0));
   }
 
   std::vector<ValueRef> Inputs(GraphBuilder& sub, const std::vector<ValueRef>& variables) {
@@ -111,7 +111,7 @@ class Loop {
       // Values that the loop changes may be of any batch.
       if (type.dtype != DType::kVariant && type.shape.rank_known() && type.shape.rank() > 0)
         type.shape.set_dim(0, Dim::Unknown());
-      inputs.push_back(sub.Input(absl::StrCat("v", k), type));
+      inputs.push_back(Input(sub, absl::StrCat("v", k), type));
     }
     return inputs;
   }
@@ -127,7 +127,7 @@ class Loop {
     if (!b_.ok()) return {};
     Node node;
     node.op = FindTensorFlowOp("While");
-    node.name = b_.NodeName("while");
+    node.name = absl::StrCat(b_.scope(), "/while");
     node.inputs = variables;
     node.subgraphs = {std::make_shared<const Graph>(std::move(condition.graph())),
                       std::make_shared<const Graph>(std::move(body.graph()))};
@@ -142,11 +142,11 @@ class Loop {
     const auto item = [&](const SymShape& shape, DType dtype) {
       const ValueRef value = g.Op("TensorListGetItem", {v[at], v[0], ElementShape(g, shape)},
                                   {{"element_dtype", dtype}});
-      if (g.ok()) g.Refine(value, shape);
+      g.Refine(value, shape);
       ++at;
       return value;
     };
-    std::vector<ValueRef> next{g.Add(v[0], 1.0), v[1], v[2]};
+    std::vector<ValueRef> next{Add(g, v[0], 1.0), v[1], v[2]};
     const ValueRef x = item(step_shape_, b_.dtype(s_.x));
     ValueRef mask;
     if (masked()) {
@@ -162,7 +162,7 @@ class Loop {
     if (!g.ok()) return {};
     if (masked()) {
       const ValueRef otherwise =
-          s_.zero_output_for_mask ? g.Scalar(g.dtype(step.output), 0) : before;
+          s_.zero_output_for_mask ? Scalar(g, g.dtype(step.output), 0) : before;
       const auto choose = [&](ValueRef a, ValueRef other) {
         return g.Op("SelectV2", {Spread(g, mask, a), a, other});
       };
@@ -185,7 +185,7 @@ class Loop {
       const ValueRef stacked = b_.Op("TensorListStack", {v[at++], ElementShape(b_, output_.shape)},
                                      {{"element_dtype", output_.dtype}});
       if (!b_.ok()) return {};
-      SymShape whole{b_.dim(s_.x, 1)};
+      SymShape whole{SizeAt(b_, s_.x, 1)};
       for (const Dim dim : output_.shape.dims()) whole.push_back(dim);
       b_.Refine(stacked, whole);
       result.output = TimeMajor(b_, stacked, false);

@@ -18,15 +18,15 @@ KValue Relu(LayerContext& c) {
   if (slope != 0 && threshold == 0 && !bounded)
     return b.Op("LeakyRelu", {x}, {{"alpha", static_cast<float>(slope)}});
   // Of the threshold itself Keras answers 0, and it bounds what is above before it adds the rest.
-  const ValueRef edge = b.Scalar(b.dtype(x), threshold), zero = b.Scalar(b.dtype(x), 0);
+  const ValueRef edge = Scalar(b, b.dtype(x), threshold), zero = Scalar(b, b.dtype(x), 0);
   ValueRef y =
       threshold == 0 ? b.Op("Relu", {x}) : b.Op("SelectV2", {b.Op("Greater", {x, edge}), x, zero});
   if (bounded) {
     if (threshold < 0) y = b.Op("Relu", {y});
-    y = b.Op("Minimum", {y, b.Scalar(b.dtype(x), most)});
+    y = b.Op("Minimum", {y, Scalar(b, b.dtype(x), most)});
   }
   if (slope == 0) return y;
-  return b.Sub(y, b.Mul(b.Op("Relu", {b.Sub(edge, x)}), slope));
+  return Sub(b, y, Mul(b, b.Op("Relu", {Sub(b, edge, x)}), slope));
 }
 
 KValue LeakyRelu(LayerContext& c) {
@@ -40,7 +40,7 @@ KValue PRelu(LayerContext& c) {
   const ValueRef x = c.In();
   c.config.Ignore({"shared_axes"});  // of the variable's shape
   const ValueRef negative = b.Op("Relu", {b.Op("Neg", {x})});
-  return b.Sub(b.Op("Relu", {x}), b.Mul(c.Weight(0), negative));
+  return Sub(b, b.Op("Relu", {x}), Mul(b, c.Weight(0), negative));
 }
 
 KValue Elu(LayerContext& c) {
@@ -49,14 +49,14 @@ KValue Elu(LayerContext& c) {
   const double alpha = c.config.Number("alpha", 1);
   const ValueRef y = b.Op("Elu", {x});
   if (alpha == 1) return y;
-  return b.Op("SelectV2", {b.Op("Greater", {x, b.Scalar(b.dtype(x), 0)}), x, b.Mul(y, alpha)});
+  return b.Op("SelectV2", {b.Op("Greater", {x, Scalar(b, b.dtype(x), 0)}), x, Mul(b, y, alpha)});
 }
 
 KValue ThresholdedRelu(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = c.In();
-  const ValueRef above = b.Op("Greater", {x, b.Scalar(b.dtype(x), c.config.Number("theta", 1))});
-  return b.Mul(x, b.Cast(above, b.dtype(x)));
+  const ValueRef above = b.Op("Greater", {x, Scalar(b, b.dtype(x), c.config.Number("theta", 1))});
+  return Mul(b, x, Cast(b, above, b.dtype(x)));
 }
 
 // Along several axes, or the last. What is masked counts as far below all others, and in Keras 3
@@ -69,12 +69,12 @@ KValue Softmax(LayerContext& c) {
   if (c.config.Bool("robust_masking", false) && mask.node >= 0)
     return c.Refuse("robust_masking=True");
   if (mask.node >= 0) {
-    mask = b.Cast(mask, DType::kBool);
-    const ValueRef far = b.Scalar(b.dtype(x), b.dtype(x) == DType::kFloat16 ? -3e4 : -1e9);
-    x = b.Op("SelectV2", {mask, x, c.keras2() ? b.Add(x, far) : far});
+    mask = Cast(b, mask, DType::kBool);
+    const ValueRef far = Scalar(b, b.dtype(x), b.dtype(x) == DType::kFloat16 ? -3e4 : -1e9);
+    x = b.Op("SelectV2", {mask, x, c.keras2() ? Add(b, x, far) : far});
   }
   ValueRef y = SoftmaxOver(b, x, c.config.Ints("axis", -1, {-1}));
-  if (mask.node >= 0 && !c.keras2()) y = b.Op("SelectV2", {mask, y, b.Scalar(b.dtype(y), 0)});
+  if (mask.node >= 0 && !c.keras2()) y = b.Op("SelectV2", {mask, y, Scalar(b, b.dtype(y), 0)});
   return y;
 }
 

@@ -9,12 +9,12 @@ namespace floe::keras {
 ValueRef CausalMask(GraphBuilder& b, ValueRef scores) {
   const ValueRef shape = b.Op("Shape", {scores});
   const auto range = [&](int axis) {
-    const int rank = b.rank(scores);
-    const Dim size = b.dim(scores, axis);
-    const ValueRef end = size.concrete() ? b.Int(size.size()) : b.At(shape, 0, axis + rank);
-    return b.Op("Range", {b.Int(0), end, b.Int(1)});
+    const int rank = Rank(b, scores);
+    const Dim size = SizeAt(b, scores, axis);
+    const ValueRef end = size.concrete() ? Int(b, size.size()) : At(b, shape, 0, axis + rank);
+    return b.Op("Range", {Int(b, 0), end, Int(b, 1)});
   };
-  const ValueRef query = b.ExpandDims(range(-2), 1), key = range(-1);
+  const ValueRef query = ExpandDims(b, range(-2), 1), key = range(-1);
   return b.Op("GreaterEqual", {query, key});
 }
 
@@ -23,13 +23,13 @@ namespace {
 ValueRef Concatenated(LayerContext& c, ValueRef query, ValueRef key, ValueRef scale,
                       ValueRef weight) {
   GraphBuilder& b = c.b;
-  ValueRef sum = b.Add(b.ExpandDims(query, -2), b.ExpandDims(key, -3));
+  ValueRef sum = Add(b, ExpandDims(b, query, -2), ExpandDims(b, key, -3));
   if (weight.node >= 0) {  // Attention: scalars in and outside
-    if (scale.node >= 0) sum = b.Mul(sum, scale);
-    return b.Mul(b.Reduce("Sum", b.Op("Tanh", {sum}), {-1}, false), weight);
+    if (scale.node >= 0) sum = Mul(b, sum, scale);
+    return Mul(b, Reduce(b, "Sum", b.Op("Tanh", {sum}), {-1}, false), weight);
   }
   sum = b.Op("Tanh", {sum});
-  return b.Reduce("Sum", scale.node < 0 ? sum : b.Mul(sum, scale), {-1}, false);
+  return Reduce(b, "Sum", scale.node < 0 ? sum : Mul(b, sum, scale), {-1}, false);
 }
 
 ValueRef Scores(LayerContext& c, ValueRef query, ValueRef key) {
@@ -41,7 +41,7 @@ ValueRef Scores(LayerContext& c, ValueRef query, ValueRef key) {
   if (c.config.String("score_mode", "dot") == "concat")
     return Concatenated(c, query, key, scale, c.Weight(scaled ? 1 : 0));
   const ValueRef scores = b.Op("BatchMatMulV2", {query, key}, {{"adj_y", true}});
-  return scaled ? b.Mul(scores, scale) : scores;
+  return scaled ? Mul(b, scores, scale) : scores;
 }
 
 // The masks of the call, or those of the inputs.
@@ -68,20 +68,20 @@ KValue Attention(LayerContext& c) {
   ValueRef scores = Scores(c, query, key);
   const ValueRef query_mask = MaskNumber(c, 0), value_mask = MaskNumber(c, 1);
   ValueRef mask;
-  if (value_mask.node >= 0) mask = b.ExpandDims(b.Cast(value_mask, DType::kBool), -2);
+  if (value_mask.node >= 0) mask = ExpandDims(b, Cast(b, value_mask, DType::kBool), -2);
   if (Causal(c)) {
     const ValueRef causal = CausalMask(b, scores);
     mask = mask.node < 0 ? causal : b.Op("LogicalAnd", {mask, causal});
   }
   if (mask.node >= 0) {
     const double far = b.dtype(scores) == DType::kFloat16 ? -65504.0 : -1e9;
-    scores = b.Op("SelectV2", {mask, scores, b.Add(scores, far)});
+    scores = b.Op("SelectV2", {mask, scores, Add(b, scores, far)});
   }
   const ValueRef weights = b.Op("Softmax", {scores});
   KTensor out{b.Op("BatchMatMulV2", {weights, value}), query_mask};
   if (query_mask.node >= 0)
-    out.value = b.Op("SelectV2", {b.ExpandDims(b.Cast(query_mask, DType::kBool), -1), out.value,
-                                  b.Scalar(b.dtype(out.value), 0)});
+    out.value = b.Op("SelectV2", {ExpandDims(b, Cast(b, query_mask, DType::kBool), -1), out.value,
+                                  Scalar(b, b.dtype(out.value), 0)});
   if (!c.Flag("return_attention_scores")) return out;
   return std::vector<KValue>{out, weights};
 }

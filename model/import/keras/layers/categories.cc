@@ -28,34 +28,34 @@ KValue CategoryEncoding(LayerContext& c) {
   if (!c.keras2() && kept.ok() && IsFloating(*kept)) c.compute_dtype = *kept;
   return EncodeCategories(c, c.In(), c.config.String("output_mode", "multi_hot"),
                           c.config.Int("num_tokens", 0), c.compute_dtype,
-                          weights.node >= 0 ? c.b.Cast(weights, c.compute_dtype) : ValueRef());
+                          weights.node >= 0 ? Cast(c.b, weights, c.compute_dtype) : ValueRef());
 }
 
 // True where the input is the value that is masked.
 ValueRef Masked(LayerContext& c, ValueRef x) {
   GraphBuilder& b = c.b;
   const Json& mask = c.config.At("mask_value");
-  if (mask.is_string()) return b.Op("Equal", {x, b.Text(mask.get<std::string>())});
-  return b.Op("Equal", {x, b.Scalar(b.dtype(x), c.config.Number("mask_value", 0))});
+  if (mask.is_string()) return b.Op("Equal", {x, Text(b, mask.get<std::string>())});
+  return b.Op("Equal", {x, Scalar(b, b.dtype(x), c.config.Number("mask_value", 0))});
 }
 
 KValue Hashing(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = c.In();
   const std::string mode = c.config.String("output_mode", "int");
-  const int rank = b.rank(x);
-  if (mode == "one_hot" && rank > 0 && b.dim(x, -1) == Dim(1)) x = b.Squeeze(x, {rank - 1});
+  const int rank = Rank(b, x);
+  if (mode == "one_hot" && rank > 0 && SizeAt(b, x, -1) == Dim(1)) x = Squeeze(b, x, {rank - 1});
   const int64_t bins = c.config.Int("num_bins", 1);
   const bool masks = c.config.Has("mask_value") && bins > 1;
   const ValueRef masked = masks ? Masked(c, x) : ValueRef();
-  if (b.Floating(x)) x = b.Cast(x, DType::kInt64);
+  if (Floating(b, x)) x = Cast(b, x, DType::kInt64);
   if (b.dtype(x) != DType::kString) x = b.Op("AsString", {x});
   const int64_t buckets = masks ? bins - 1 : bins;
   const std::vector<int64_t> salt = c.config.Ints("salt", 2, {});
   ValueRef hash = salt.empty() ? b.Op("StringToHashBucketFast", {x}, {{"num_buckets", buckets}})
                                : b.Op("StringToHashBucketStrong", {x},
                                       {{"num_buckets", buckets}, {"key", salt}});
-  if (masks) hash = b.Op("SelectV2", {masked, b.Int64(0), b.Add(hash, b.Int64(1))});
+  if (masks) hash = b.Op("SelectV2", {masked, Int64(b, 0), Add(b, hash, Int64(b, 1))});
   const DType dtype = OptionType(c, mode == "int" ? DType::kInt64 : DType::kFloat32);
   return EncodeCategories(c, hash, mode, bins, dtype);
 }
@@ -67,9 +67,9 @@ KValue HashedCrossing(LayerContext& c) {
   int rank = 0;
   for (const KTensor& input : c.Inputs()) {
     ValueRef x = input.value;
-    rank = b.rank(x);
-    if (b.dtype(x) != DType::kString) x = b.Cast(x, DType::kInt64);
-    for (int k = rank; k < 2; ++k) x = b.ExpandDims(x, -1);
+    rank = Rank(b, x);
+    if (b.dtype(x) != DType::kString) x = Cast(b, x, DType::kInt64);
+    for (int k = rank; k < 2; ++k) x = ExpandDims(b, x, -1);
     inputs.push_back(x);
     types.push_back(b.dtype(x));
   }
@@ -89,7 +89,7 @@ KValue HashedCrossing(LayerContext& c) {
   std::vector<WantedDim> dims;
   if (rank > 0) dims.emplace_back(-1);
   if (rank > 1) dims.emplace_back(1);
-  const ValueRef hash = b.Reshape(cross[1], dims);
+  const ValueRef hash = Reshape(b, cross[1], dims);
   const std::string mode = c.config.String("output_mode", "int");
   const DType dtype = OptionType(c, mode == "int" ? DType::kInt64 : DType::kFloat32);
   return EncodeCategories(c, hash, mode, bins, dtype);

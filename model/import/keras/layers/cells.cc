@@ -26,7 +26,7 @@ ValueRef Cell::Weight(GraphBuilder& b, int index) const {
     b.Fail(Annotate(tensor.status(), absl::StrCat("variable ", index)));
     return {};
   }
-  return b.Cast(b.Const(*tensor), c_.compute_dtype);
+  return Cast(b, b.Const(*tensor), c_.compute_dtype);
 }
 
 ValueRef Cell::Activate(GraphBuilder& b, const std::string& option, ValueRef x) const {
@@ -43,7 +43,7 @@ bool Cell::Option(const std::string& name, bool otherwise) const {
 std::vector<ValueRef> Cell::ZeroStates(GraphBuilder& b, ValueRef projected) {
   std::vector<ValueRef> states;
   for (const int64_t size : StateSizes())
-    states.push_back(b.Fill({b.DimOf(projected, 0), size}, b.Scalar(b.dtype(projected), 0)));
+    states.push_back(Fill(b, {DimOf(b, projected, 0), size}, Scalar(b, b.dtype(projected), 0)));
   return states;
 }
 
@@ -53,11 +53,12 @@ class SimpleRnn : public Cell {
  public:
   using Cell::Cell;
   ValueRef Project(GraphBuilder& b, ValueRef x) override {
-    const ValueRef y = b.MatMul(x, Weight(b, 0));
+    const ValueRef y = MatrixProduct(b, x, Weight(b, 0));
     return Option("use_bias", true) ? b.Op("BiasAdd", {y, Weight(b, 2)}) : y;
   }
   CellStep Step(GraphBuilder& b, ValueRef x, const std::vector<ValueRef>& states) override {
-    const ValueRef h = Activate(b, "activation", b.Add(x, b.MatMul(states[0], Weight(b, 1))));
+    const ValueRef h =
+        Activate(b, "activation", Add(b, x, MatrixProduct(b, states[0], Weight(b, 1))));
     return {h, {h}};
   }
 };
@@ -67,7 +68,7 @@ class Lstm : public Cell {
   using Cell::Cell;
   std::vector<int64_t> StateSizes() const override { return {units_, units_}; }
   ValueRef Project(GraphBuilder& b, ValueRef x) override {
-    const ValueRef y = b.MatMul(x, Weight(b, 0));
+    const ValueRef y = MatrixProduct(b, x, Weight(b, 0));
     return Option("use_bias", true) ? b.Op("BiasAdd", {y, Weight(b, 2)}) : y;
   }
   CellStep Step(GraphBuilder& b, ValueRef x, const std::vector<ValueRef>& states) override {
@@ -75,13 +76,13 @@ class Lstm : public Cell {
       b.Fail("it needs two initial states");
       return {};
     }
-    const ValueRef z = b.Add(x, b.MatMul(states[0], Weight(b, 1)));
-    const std::vector<ValueRef> gates = b.Split(z, 1, 4);
+    const ValueRef z = Add(b, x, MatrixProduct(b, states[0], Weight(b, 1)));
+    const std::vector<ValueRef> gates = Split(b, z, 1, 4);
     const auto gate = [&](int k) { return Activate(b, "recurrent_activation", gates[k]); };
     const ValueRef in = gate(0), forget = gate(1);
     const ValueRef c =
-        b.Add(b.Mul(forget, states[1]), b.Mul(in, Activate(b, "activation", gates[2])));
-    const ValueRef h = b.Mul(gate(3), Activate(b, "activation", c));
+        Add(b, Mul(b, forget, states[1]), Mul(b, in, Activate(b, "activation", gates[2])));
+    const ValueRef h = Mul(b, gate(3), Activate(b, "activation", c));
     return {h, {h, c}};
   }
 };
@@ -90,32 +91,32 @@ class Gru : public Cell {
  public:
   using Cell::Cell;
   ValueRef Project(GraphBuilder& b, ValueRef x) override {
-    const ValueRef y = b.MatMul(x, Weight(b, 0));
+    const ValueRef y = MatrixProduct(b, x, Weight(b, 0));
     if (!Option("use_bias", true)) return y;
     const ValueRef bias = Weight(b, 2);
-    return b.Op("BiasAdd", {y, ResetAfter() ? b.At(bias, 0, 0) : bias});
+    return b.Op("BiasAdd", {y, ResetAfter() ? At(b, bias, 0, 0) : bias});
   }
   CellStep Step(GraphBuilder& b, ValueRef x, const std::vector<ValueRef>& states) override {
     const ValueRef h = states[0];
-    const std::vector<ValueRef> xs = b.Split(x, 1, 3);
+    const std::vector<ValueRef> xs = Split(b, x, 1, 3);
     ValueRef update, candidate;
     if (ResetAfter()) {
-      ValueRef inner = b.MatMul(h, Weight(b, 1));
-      if (Option("use_bias", true)) inner = b.Op("BiasAdd", {inner, b.At(Weight(b, 2), 0, 1)});
-      const std::vector<ValueRef> hs = b.Split(inner, 1, 3);
-      update = Activate(b, "recurrent_activation", b.Add(xs[0], hs[0]));
-      const ValueRef reset = Activate(b, "recurrent_activation", b.Add(xs[1], hs[1]));
-      candidate = b.Add(xs[2], b.Mul(reset, hs[2]));
+      ValueRef inner = MatrixProduct(b, h, Weight(b, 1));
+      if (Option("use_bias", true)) inner = b.Op("BiasAdd", {inner, At(b, Weight(b, 2), 0, 1)});
+      const std::vector<ValueRef> hs = Split(b, inner, 1, 3);
+      update = Activate(b, "recurrent_activation", Add(b, xs[0], hs[0]));
+      const ValueRef reset = Activate(b, "recurrent_activation", Add(b, xs[1], hs[1]));
+      candidate = Add(b, xs[2], Mul(b, reset, hs[2]));
     } else {
-      const std::vector<ValueRef> kernels = b.Split(Weight(b, 1), 1, 3);
-      update = Activate(b, "recurrent_activation", b.Add(xs[0], b.MatMul(h, kernels[0])));
+      const std::vector<ValueRef> kernels = Split(b, Weight(b, 1), 1, 3);
+      update = Activate(b, "recurrent_activation", Add(b, xs[0], MatrixProduct(b, h, kernels[0])));
       const ValueRef reset =
-          Activate(b, "recurrent_activation", b.Add(xs[1], b.MatMul(h, kernels[1])));
-      candidate = b.Add(xs[2], b.MatMul(b.Mul(reset, h), kernels[2]));
+          Activate(b, "recurrent_activation", Add(b, xs[1], MatrixProduct(b, h, kernels[1])));
+      candidate = Add(b, xs[2], MatrixProduct(b, Mul(b, reset, h), kernels[2]));
     }
     candidate = Activate(b, "activation", candidate);
-    const ValueRef rest = b.Sub(b.Scalar(b.dtype(update), 1), update);
-    const ValueRef next = b.Add(b.Mul(update, h), b.Mul(rest, candidate));
+    const ValueRef rest = Sub(b, Scalar(b, b.dtype(update), 1), update);
+    const ValueRef next = Add(b, Mul(b, update, h), Mul(b, rest, candidate));
     return {next, {next}};
   }
 

@@ -14,10 +14,10 @@ ValueRef Convolve(GraphBuilder& b, ValueRef x, ValueRef kernel, int64_t groups, 
                   const Attributes& attrs) {
   if (!three || groups <= 1) return b.Op(three ? "Conv3D" : "Conv2D", {x, kernel}, attrs);
   const int n = static_cast<int>(std::min<int64_t>(groups, 4096));
-  const std::vector<ValueRef> xs = b.Split(x, 4, n), kernels = b.Split(kernel, 4, n);
+  const std::vector<ValueRef> xs = Split(b, x, 4, n), kernels = Split(b, kernel, 4, n);
   std::vector<ValueRef> parts;
   for (int k = 0; k < n && b.ok(); ++k) parts.push_back(b.Op("Conv3D", {xs[k], kernels[k]}, attrs));
-  return b.ok() ? b.Concat(parts, 4) : ValueRef();
+  return b.ok() ? Concat(b, parts, 4) : ValueRef();
 }
 
 KValue Conv(LayerContext& c) {
@@ -31,7 +31,7 @@ KValue Conv(LayerContext& c) {
                          {"padding", padding},
                          {"data_format", std::string(w.spatial() == 3 ? "NDHWC" : "NHWC")}};
   const ValueRef kernel = w.Kernel(c.Weight(0));
-  c.CheckSize("filters", b.Size(kernel, -1, "a kernel"), "its kernel");
+  c.CheckSize("filters", SizeOf(b, kernel, -1, "a kernel"), "its kernel");
   CheckKernel(b, kernel, size);
   ValueRef y = Convolve(b, w.x(), kernel, c.config.Int("groups", 1), w.spatial() == 3, attrs);
   if (c.config.Bool("use_bias", true)) y = b.Op("BiasAdd", {y, c.Weight(1)});
@@ -45,7 +45,7 @@ ValueRef Depthwise(LayerContext& c, Windows& w) {
   const std::string padding = w.Padding(size, dilation);
   const ValueRef kernel = w.Kernel(c.Weight(0));
   CheckKernel(c.b, kernel, size);
-  c.CheckSize("depth_multiplier", c.b.Size(kernel, -1, "a kernel"), "its kernel");
+  c.CheckSize("depth_multiplier", SizeOf(c.b, kernel, -1, "a kernel"), "its kernel");
   c.config.Ignore({"groups"});  // as many as there are channels
   return c.b.Op("DepthwiseConv2dNative", {w.x(), kernel},
                 {{"strides", w.Attribute(strides)},
@@ -67,7 +67,7 @@ KValue SeparableConv(LayerContext& c) {
   Windows w(c, SpatialOf(c.class_name));
   ValueRef y = Depthwise(c, w);
   const ValueRef points = w.Kernel(c.Weight(1));
-  c.CheckSize("filters", b.Size(points, -1, "a kernel"), "its kernel");
+  c.CheckSize("filters", SizeOf(b, points, -1, "a kernel"), "its kernel");
   y = b.Op("Conv2D", {y, points},
            {{"strides", w.Attribute(Ones(w))},
             {"dilations", w.Attribute(Ones(w))},
@@ -99,25 +99,25 @@ ValueRef OutputShape(GraphBuilder& b, const Windows& w, const Transposed& t, Val
   std::vector<ValueRef> dims;
   const auto add = [&](const WantedDim& d) {
     known->push_back(d);
-    dims.push_back(d.fixed() ? b.Int(d.size) : b.At(b.Op("Shape", {d.from}), 0, d.axis));
+    dims.push_back(d.fixed() ? Int(b, d.size) : At(b, b.Op("Shape", {d.from}), 0, d.axis));
   };
-  add(b.DimOf(w.x(), 0));
+  add(DimOf(b, w.x(), 0));
   if (w.spatial() == 1) add(1);
   for (int k = 0; k < w.spatial(); ++k) {
-    const WantedDim in = b.DimOf(w.x(), first + k);
+    const WantedDim in = DimOf(b, w.x(), first + k);
     if (in.fixed() && in.size > INT32_MAX) b.Fail("an input past every limit");
     if (!b.ok()) return {};
     if (in.fixed()) {
       add(in.size * t.strides[k] + Beyond(t, k));
       continue;
     }
-    const ValueRef length = b.At(b.Op("Shape", {in.from}), 0, in.axis);
+    const ValueRef length = At(b, b.Op("Shape", {in.from}), 0, in.axis);
     known->emplace_back(-1);
-    dims.push_back(
-        b.Add(b.Mul(length, static_cast<double>(t.strides[k])), static_cast<double>(Beyond(t, k))));
+    dims.push_back(Add(b, Mul(b, length, static_cast<double>(t.strides[k])),
+                       static_cast<double>(Beyond(t, k))));
   }
-  add(b.Size(kernel, -2, "the number of filters"));
-  return b.Pack(dims, 0);
+  add(SizeOf(b, kernel, -2, "the number of filters"));
+  return Pack(b, dims, 0);
 }
 
 KValue ConvTranspose(LayerContext& c) {
@@ -137,7 +137,7 @@ KValue ConvTranspose(LayerContext& c) {
   const std::string padding = w.Padding(t.size, t.dilation);
   const ValueRef kernel = w.Kernel(c.Weight(0));
   CheckKernel(b, kernel, t.size);
-  c.CheckSize("filters", b.Size(kernel, -2, "a kernel"), "its kernel");
+  c.CheckSize("filters", SizeOf(b, kernel, -2, "a kernel"), "its kernel");
   if (c.config.Int("groups", 1) != 1) return c.Refuse("groups of a transposed convolution");
   std::vector<WantedDim> known;
   const ValueRef shape = OutputShape(b, w, t, kernel, &known);

@@ -14,7 +14,7 @@ namespace {
 
 // Channels first to last (`in`) or back, where they are first; `at`: the axis that they have there.
 ValueRef Moved(GraphBuilder& b, ValueRef x, int at, bool last, bool in) {
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (last || !b.ok() || rank <= at) return x;
   std::vector<int64_t> order(rank);
   std::iota(order.begin(), order.end(), 0);
@@ -22,7 +22,7 @@ ValueRef Moved(GraphBuilder& b, ValueRef x, int at, bool last, bool in) {
     std::rotate(order.begin() + at, order.begin() + at + 1, order.end());
   else
     std::rotate(order.begin() + at, order.end() - 1, order.end());
-  return b.Transpose(x, order);
+  return Transpose(b, x, order);
 }
 
 class ConvLstm : public Cell {
@@ -41,17 +41,17 @@ class ConvLstm : public Cell {
   // x: [batch, time, spatial..., channels]; all steps as one batch of images.
   ValueRef Project(GraphBuilder& b, ValueRef x) override {
     x = Moved(b, x, 2, last_, true);
-    const int rank = b.rank(x);
+    const int rank = Rank(b, x);
     if (b.ok() && rank != spatial_ + 3) b.Fail(absl::StrCat("an input of rank ", rank));
     if (!b.ok()) return {};
     CheckKernel(b, Weight(b, 0), size_);
-    std::vector<WantedDim> merged{-1}, dims{b.DimOf(x, 0), b.DimOf(x, 1)};
-    for (int k = 2; k < rank; ++k) merged.push_back(b.Size(x, k, "the size of the images"));
-    ValueRef y = Convolve(b, b.Reshape(x, merged), Weight(b, 0), strides_, dilation_, padding_);
+    std::vector<WantedDim> merged{-1}, dims{DimOf(b, x, 0), DimOf(b, x, 1)};
+    for (int k = 2; k < rank; ++k) merged.push_back(SizeOf(b, x, k, "the size of the images"));
+    ValueRef y = Convolve(b, Reshape(b, x, merged), Weight(b, 0), strides_, dilation_, padding_);
     if (Option("use_bias", true)) y = b.Op("BiasAdd", {y, Weight(b, 2)});
-    for (int k = 1; k < rank - 1; ++k) dims.push_back(b.Size(y, k, "the size of the images"));
+    for (int k = 1; k < rank - 1; ++k) dims.push_back(SizeOf(b, y, k, "the size of the images"));
     if (!dims[0].fixed() && dims[1].fixed()) dims[0] = -1;
-    return b.Reshape(y, dims);
+    return Reshape(b, y, dims);
   }
 
   CellStep Step(GraphBuilder& b, ValueRef x, const std::vector<ValueRef>& states) override {
@@ -60,21 +60,21 @@ class ConvLstm : public Cell {
       return {};
     }
     const std::vector<int64_t> ones(spatial_, 1);
-    const ValueRef z = b.Add(x, Convolve(b, states[0], Weight(b, 1), ones, ones, "SAME"));
-    const std::vector<ValueRef> gates = b.Split(z, spatial_ + 1, 4);
+    const ValueRef z = Add(b, x, Convolve(b, states[0], Weight(b, 1), ones, ones, "SAME"));
+    const std::vector<ValueRef> gates = Split(b, z, spatial_ + 1, 4);
     const auto gate = [&](int k) { return Activate(b, "recurrent_activation", gates[k]); };
-    const ValueRef kept = b.Mul(gate(1), states[1]);
-    const ValueRef c = b.Add(kept, b.Mul(gate(0), Activate(b, "activation", gates[2])));
-    const ValueRef h = b.Mul(gate(3), Activate(b, "activation", c));
+    const ValueRef kept = Mul(b, gate(1), states[1]);
+    const ValueRef c = Add(b, kept, Mul(b, gate(0), Activate(b, "activation", gates[2])));
+    const ValueRef h = Mul(b, gate(3), Activate(b, "activation", c));
     return {h, {h, c}};
   }
 
   std::vector<ValueRef> ZeroStates(GraphBuilder& b, ValueRef projected) override {
-    std::vector<WantedDim> dims{b.DimOf(projected, 0)};
+    std::vector<WantedDim> dims{DimOf(b, projected, 0)};
     for (int k = 0; k < spatial_; ++k)
-      dims.emplace_back(b.Size(projected, k + 2, "the size of the images"));
+      dims.emplace_back(SizeOf(b, projected, k + 2, "the size of the images"));
     dims.emplace_back(units());
-    const ValueRef zeros = b.Fill(dims, b.Scalar(b.dtype(projected), 0));
+    const ValueRef zeros = Fill(b, dims, Scalar(b, b.dtype(projected), 0));
     return {zeros, zeros};
   }
 
@@ -91,15 +91,15 @@ class ConvLstm : public Cell {
       return all;
     };
     if (one) {
-      x = b.ExpandDims(x, 1);
-      kernel = b.ExpandDims(kernel, 0);
+      x = ExpandDims(b, x, 1);
+      kernel = ExpandDims(b, kernel, 0);
     }
     const ValueRef y = b.Op(three ? "Conv3D" : "Conv2D", {x, kernel},
                             {{"strides", attribute(strides)},
                              {"dilations", attribute(dilation)},
                              {"padding", padding},
                              {"data_format", std::string(three ? "NDHWC" : "NHWC")}});
-    return one ? b.Squeeze(y, {1}) : y;
+    return one ? Squeeze(b, y, {1}) : y;
   }
 
   const int spatial_;

@@ -7,8 +7,8 @@ namespace {
 KValue LayerScale(LayerContext& c) {
   c.config.Ignore({"init_values"});
   const ValueRef scale = c.Weight(0);
-  c.CheckSize("projection_dim", c.b.Size(scale, -1, "a weight"), "its weight");
-  return c.b.Mul(c.In(), scale);
+  c.CheckSize("projection_dim", SizeOf(c.b, scale, -1, "a weight"), "its weight");
+  return Mul(c.b, c.In(), scale);
 }
 
 // Drops whole samples in training only.

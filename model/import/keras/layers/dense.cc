@@ -48,21 +48,21 @@ struct Quantized {
 Quantized QuantizeOver(GraphBuilder& b, ValueRef x, const std::vector<int64_t>& axes) {
   if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
-  const ValueRef most = b.Add(b.Reduce("Max", b.Op("Abs", {x}), axes, true), 1e-7);
-  const ValueRef scale = b.Op("RealDiv", {b.Scalar(dtype, 127), most});
-  const ValueRef whole = b.Op("Round", {b.Mul(x, scale)});
-  const ValueRef most_whole = b.Op("Minimum", {whole, b.Scalar(dtype, 127)});
-  return {b.Cast(b.Op("Maximum", {most_whole, b.Scalar(dtype, -127)}), DType::kFloat32), scale};
+  const ValueRef most = Add(b, Reduce(b, "Max", b.Op("Abs", {x}), axes, true), 1e-7);
+  const ValueRef scale = b.Op("RealDiv", {Scalar(b, dtype, 127), most});
+  const ValueRef whole = b.Op("Round", {Mul(b, x, scale)});
+  const ValueRef most_whole = b.Op("Minimum", {whole, Scalar(b, dtype, 127)});
+  return {Cast(b, b.Op("Maximum", {most_whole, Scalar(b, dtype, -127)}), DType::kFloat32), scale};
 }
 
 ValueRef Int8MatMul(LayerContext& c, ValueRef x, ValueRef kernel, ValueRef scale) {
   GraphBuilder& b = c.b;
-  x = b.Cast(x, c.compute_dtype);
-  Quantized q{b.Cast(x, DType::kFloat32), {}};
+  x = Cast(b, x, c.compute_dtype);
+  Quantized q{Cast(b, x, DType::kFloat32), {}};
   if (QuantizesInputs(c)) q = QuantizeOver(b, x, {-1});
-  const ValueRef y = b.MatMul(q.x, b.Cast(kernel, DType::kFloat32));
-  if (q.scale.node >= 0) scale = b.Mul(scale, q.scale);
-  return b.Op("RealDiv", {b.Cast(y, c.compute_dtype), scale});
+  const ValueRef y = MatrixProduct(b, q.x, Cast(b, kernel, DType::kFloat32));
+  if (q.scale.node >= 0) scale = Mul(b, scale, q.scale);
+  return b.Op("RealDiv", {Cast(b, y, c.compute_dtype), scale});
 }
 
 // The scales of a product's input as they lie along its output.
@@ -74,12 +74,12 @@ ValueRef AlongOutput(LayerContext& c, ValueRef scale, const std::string& input,
   for (const char axis : output) {
     const size_t at = input.find(axis);
     if (at != std::string::npos) order.push_back(static_cast<int64_t>(at));
-    dims.push_back(at == std::string::npos ? WantedDim(1) : b.DimOf(scale, static_cast<int>(at)));
+    dims.push_back(at == std::string::npos ? WantedDim(1) : DimOf(b, scale, static_cast<int>(at)));
   }
   for (size_t k = 0; k < input.size(); ++k) {
     if (output.find(input[k]) == std::string::npos) order.push_back(static_cast<int64_t>(k));
   }
-  return b.Reshape(b.Transpose(scale, order), dims);
+  return Reshape(b, Transpose(b, scale, order), dims);
 }
 
 ValueRef Int8Einsum(LayerContext& c, ValueRef x, ValueRef kernel, ValueRef scale,
@@ -91,8 +91,8 @@ ValueRef Int8Einsum(LayerContext& c, ValueRef x, ValueRef kernel, ValueRef scale
     c.Refuse(absl::StrCat("equation ", equation, " of a layer quantised to int8"));
     return {};
   }
-  x = b.Cast(x, c.compute_dtype);
-  Quantized q{b.Cast(x, DType::kFloat32), {}};
+  x = Cast(b, x, c.compute_dtype);
+  Quantized q{Cast(b, x, DType::kFloat32), {}};
   if (QuantizesInputs(c)) {
     std::vector<int64_t> axes;
     for (size_t k = 0; k < in[0].size(); ++k) {
@@ -101,11 +101,11 @@ ValueRef Int8Einsum(LayerContext& c, ValueRef x, ValueRef kernel, ValueRef scale
     }
     q = QuantizeOver(b, x, axes);
     if (!b.ok()) return {};
-    scale = b.Mul(AlongOutput(c, q.scale, in[0], sides[1]), scale);
+    scale = Mul(b, AlongOutput(c, q.scale, in[0], sides[1]), scale);
   }
-  const ValueRef y = b.Op("Einsum", {q.x, b.Cast(kernel, DType::kFloat32)},
+  const ValueRef y = b.Op("Einsum", {q.x, Cast(b, kernel, DType::kFloat32)},
                           {{"equation", equation}, {"N", int64_t{2}}});
-  return b.Op("RealDiv", {b.Cast(y, c.compute_dtype), scale});
+  return b.Op("RealDiv", {Cast(b, y, c.compute_dtype), scale});
 }
 
 // ---- layers ----
@@ -115,10 +115,10 @@ KValue Dense(LayerContext& c) {
   const bool bias = c.config.Bool("use_bias", true);
   const Places at = PlacesOf(c, bias);
   ValueRef x = c.In(), kernel = c.Weight(at.kernel);
-  if (c.keras2()) x = c.b.Cast(x, c.compute_dtype);  // whole numbers too
-  c.CheckSize("units", b.Size(kernel, -1, "a kernel"), "its kernel");
+  if (c.keras2()) x = Cast(c.b, x, c.compute_dtype);  // whole numbers too
+  c.CheckSize("units", SizeOf(b, kernel, -1, "a kernel"), "its kernel");
   if (!c.int8) c.Promote({&x, &kernel});
-  ValueRef y = c.int8 ? Int8MatMul(c, x, kernel, c.Weight(at.scale)) : b.MatMul(x, kernel);
+  ValueRef y = c.int8 ? Int8MatMul(c, x, kernel, c.Weight(at.scale)) : MatrixProduct(b, x, kernel);
   if (bias) y = b.Op("BiasAdd", {y, c.Weight(at.bias)});
   return c.Activate("activation", y);
 }
@@ -134,11 +134,11 @@ ValueRef EinsumBias(LayerContext& c, ValueRef bias, const std::string& output) {
     const bool mine = axes.find(axis) != std::string::npos;
     begun = begun || mine;
     if (mine)
-      dims.push_back(b.DimOf(bias, next++));
+      dims.push_back(DimOf(b, bias, next++));
     else if (begun)
       dims.emplace_back(1);
   }
-  return b.Reshape(bias, dims);
+  return Reshape(b, bias, dims);
 }
 
 KValue EinsumDense(LayerContext& c) {
@@ -159,7 +159,7 @@ KValue EinsumDense(LayerContext& c) {
     std::string output = sides[1];
     if (const size_t dots = output.rfind('.'); dots != std::string::npos)
       output = output.substr(dots + 1);
-    y = b.Add(y, EinsumBias(c, c.Weight(at.bias), output));
+    y = Add(b, y, EinsumBias(c, c.Weight(at.bias), output));
   }
   return c.Activate("activation", y);
 }
@@ -167,20 +167,20 @@ KValue EinsumDense(LayerContext& c) {
 KValue Embedding(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef ids = c.In();
-  if (b.dtype(ids) != DType::kInt64) ids = b.Cast(ids, DType::kInt32);
+  if (b.dtype(ids) != DType::kInt64) ids = Cast(b, ids, DType::kInt32);
   const ValueRef rows = c.Weight(0);
-  c.CheckSize("input_dim", b.Size(rows, 0, "the embeddings"), "its variable");
-  c.CheckSize("output_dim", b.Size(rows, 1, "the embeddings"), "its variable");
+  c.CheckSize("input_dim", SizeOf(b, rows, 0, "the embeddings"), "its variable");
+  c.CheckSize("output_dim", SizeOf(b, rows, 1, "the embeddings"), "its variable");
   c.config.Ignore({"input_length", "sparse"});  // the shape of inputs, and how it is trained
-  ValueRef y = b.Op("GatherV2", {rows, ids, b.Int(0)});
+  ValueRef y = b.Op("GatherV2", {rows, ids, Int(b, 0)});
   if (c.int8) {
     c.config.Ignore({"quantization_config"});  // ids have no scale
-    const ValueRef scale = b.Op("GatherV2", {c.Weight(1), ids, b.Int(0)});
-    y = b.Op("RealDiv", {b.Cast(y, c.compute_dtype), b.ExpandDims(scale, -1)});
+    const ValueRef scale = b.Op("GatherV2", {c.Weight(1), ids, Int(b, 0)});
+    y = b.Op("RealDiv", {Cast(b, y, c.compute_dtype), ExpandDims(b, scale, -1)});
   }
   KTensor out{y, {}};
   if (c.config.Bool("mask_zero", false))
-    out.mask = b.Op("NotEqual", {ids, b.Scalar(b.dtype(ids), 0)});
+    out.mask = b.Op("NotEqual", {ids, Scalar(b, b.dtype(ids), 0)});
   return out;
 }
 
@@ -192,24 +192,24 @@ KValue ReversibleEmbedding(LayerContext& c) {
   if (reverse.kind != KValue::Kind::kJson || *reverse.json != true) return Embedding(c);
   const bool tied = c.config.Bool("tie_weights", true);
   c.config.Ignore({"mask_zero", "input_length"});
-  c.CheckSize("input_dim", b.Size(c.Weight(0), 0, "the embeddings"), "its variable");
-  c.CheckSize("output_dim", b.Size(c.Weight(0), 1, "the embeddings"), "its variable");
+  c.CheckSize("input_dim", SizeOf(b, c.Weight(0), 0, "the embeddings"), "its variable");
+  c.CheckSize("output_dim", SizeOf(b, c.Weight(0), 1, "the embeddings"), "its variable");
   const ValueRef weights = c.Weight(tied ? 0 : 1);
-  ValueRef x = c.In(), kernel = tied ? b.Transpose(weights, {1, 0}) : weights;
+  ValueRef x = c.In(), kernel = tied ? Transpose(b, weights, {1, 0}) : weights;
   const std::string dtype = c.config.String("reverse_dtype", "");
   if (dtype == "float32" || dtype == "float16" || dtype == "bfloat16") {
     const DType to = dtype == "float32"   ? DType::kFloat32
                      : dtype == "float16" ? DType::kFloat16
                                           : DType::kBFloat16;
-    x = b.Cast(x, to);
-    kernel = b.Cast(kernel, to);
+    x = Cast(b, x, to);
+    kernel = Cast(b, kernel, to);
   } else if (!dtype.empty()) {
     c.Fail(absl::StrCat("reverse_dtype ", Quoted(dtype)));
   }
-  const ValueRef y = b.MatMul(x, kernel);
+  const ValueRef y = MatrixProduct(b, x, kernel);
   if (!c.config.Has("logit_soft_cap")) return y;
   const double cap = c.config.Number("logit_soft_cap", 1);
-  return b.Mul(b.Op("Tanh", {b.Op("RealDiv", {y, b.Scalar(b.dtype(y), cap)})}), cap);
+  return Mul(b, b.Op("Tanh", {b.Op("RealDiv", {y, Scalar(b, b.dtype(y), cap)})}), cap);
 }
 
 const LayerRegistrar kReversible({"ReversibleEmbedding"}, ReversibleEmbedding);

@@ -27,7 +27,7 @@ const LayerRegistrar kPassing({"Dropout", "SpatialDropout1D", "SpatialDropout2D"
 KValue CastLayer(LayerContext& c) {
   const absl::StatusOr<DType> dtype = DTypeFromName(PolicyName(c.config.At("dtype"), true));
   if (!dtype.ok()) c.Fail("no type to cast to");
-  return c.b.ok() ? KValue(c.b.Cast(c.In(), *dtype)) : KValue();
+  return c.b.ok() ? KValue(Cast(c.b, c.In(), *dtype)) : KValue();
 }
 
 const LayerRegistrar kCast({"TFDCast"}, CastLayer);

@@ -43,9 +43,9 @@ RowTokens SplitCharacters(LayerContext& c, ValueRef text) {
                                                    {"replacement_char", kReplacement},
                                                    {"replace_control_characters", false},
                                                    {"Tsplits", DType::kInt64}});
-  const ValueRef count = b.Cast(b.At(b.Op("Shape", {decoded[1]}), 0, 0), DType::kInt64);
-  const ValueRef one = b.Int64(1);
-  const ValueRef places = b.Op("Range", {b.Int64(0), b.Add(count, one), one});
+  const ValueRef count = Cast(b, At(b, b.Op("Shape", {decoded[1]}), 0, 0), DType::kInt64);
+  const ValueRef one = Int64(b, 1);
+  const ValueRef places = b.Op("Range", {Int64(b, 0), Add(b, count, one), one});
   const ValueRef characters = b.Op("UnicodeEncode", {decoded[1], places},
                                    {{"output_encoding", utf8},
                                     {"errors", replace},
@@ -63,13 +63,13 @@ RowTokens SplitWords(LayerContext& c, ValueRef text) {
     return {};
   }
   const std::vector<ValueRef> parts =
-      b.Outputs("StringSplitV2", {text, b.Text("")}, 3, {{"maxsplit", int64_t{-1}}});
-  const ValueRef rows = b.At(parts[0], 1, 0);
+      b.Outputs("StringSplitV2", {text, Text(b, "")}, 3, {{"maxsplit", int64_t{-1}}});
+  const ValueRef rows = At(b, parts[0], 1, 0);
   const ValueRef all_ones = b.Const(Tensor::Allocate(DType::kInt64, Shape({0})));
-  const ValueRef lengths = b.Op("DenseBincount", {rows, b.At(parts[2], 0, 0), all_ones});
-  const ValueRef ends = b.Op("Cumsum", {lengths, b.Int(0)});
+  const ValueRef lengths = b.Op("DenseBincount", {rows, At(b, parts[2], 0, 0), all_ones});
+  const ValueRef ends = b.Op("Cumsum", {lengths, Int(b, 0)});
   const ValueRef zero = b.Const(Tensor::Vector(DType::kInt64, std::vector<int64_t>{0}));
-  return {parts[1], b.Concat({zero, ends}, 0)};
+  return {parts[1], Concat(b, {zero, ends}, 0)};
 }
 
 RowTokens Ngrams(LayerContext& c, RowTokens tokens) {
@@ -98,10 +98,10 @@ RowTokens Ngrams(LayerContext& c, RowTokens tokens) {
 ValueRef Dense(GraphBuilder& b, const RowTokens& tokens, int64_t length) {
   const ValueRef shape = b.Const(Tensor::Vector(DType::kInt64, std::vector<int64_t>{-1, length}));
   const ValueRef dense =
-      b.Op("RaggedTensorToTensor", {shape, tokens.values, b.Int64(0), tokens.splits},
+      b.Op("RaggedTensorToTensor", {shape, tokens.values, Int64(b, 0), tokens.splits},
            {{"row_partition_types", std::vector<std::string>{"ROW_SPLITS"}},
             {"num_row_partition_tensors", int64_t{1}}});
-  if (b.ok()) b.Refine(dense, {Dim::Unknown(), length < 0 ? Dim::Unknown() : Dim(length)});
+  b.Refine(dense, {Dim::Unknown(), length < 0 ? Dim::Unknown() : Dim(length)});
   return dense;
 }
 
@@ -111,17 +111,17 @@ KValue TextVectorization(LayerContext& c) {
   const Lookup lookup = LookupOf(c, DType::kString, c.layer.config(), c.layer.weights.path(), true);
   ValueRef text = Standardized(c, c.In());
   const int64_t length = c.config.Int("output_sequence_length", -1);
-  const int rank = b.rank(text);
+  const int rank = Rank(b, text);
   if (!b.ok()) return {};
   if (!c.config.Has("split")) {
     if (c.config.Has("ngrams")) c.Fail("ngrams without split is not supported");
-    if (rank == 1 && lookup.mode != "int") text = b.ExpandDims(text, 1);
+    if (rank == 1 && lookup.mode != "int") text = ExpandDims(b, text, 1);
     const ValueRef ids = LookUp(c, lookup, text);
     if (lookup.mode != "int" || length < 0) return EncodeLookup(c, lookup, ids);
     c.Fail("output_sequence_length without split is not supported");
     return {};
   }
-  if (rank == 2) text = b.Squeeze(text, {1});
+  if (rank == 2) text = Squeeze(b, text, {1});
   if (rank > 2) c.Fail(absl::StrCat("an input of rank ", rank));
   RowTokens tokens = Ngrams(c, SplitWords(c, text));
   tokens.values = LookUp(c, lookup, tokens.values);

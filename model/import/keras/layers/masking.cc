@@ -8,10 +8,10 @@ KValue Masking(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = c.In();
   const ValueRef differs =
-      b.Op("NotEqual", {x, b.Scalar(b.dtype(x), c.config.Number("mask_value", 0))});
-  const ValueRef kept = b.Reduce("Any", differs, {-1}, false);
-  const ValueRef factor = b.Cast(b.ExpandDims(kept, -1), b.dtype(x));
-  return KTensor{b.Mul(x, factor), kept};
+      b.Op("NotEqual", {x, Scalar(b, b.dtype(x), c.config.Number("mask_value", 0))});
+  const ValueRef kept = Reduce(b, "Any", differs, {-1}, false);
+  const ValueRef factor = Cast(b, ExpandDims(b, kept, -1), b.dtype(x));
+  return KTensor{Mul(b, x, factor), kept};
 }
 
 const LayerRegistrar kMasking({"Masking"}, Masking);

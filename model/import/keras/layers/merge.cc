@@ -14,10 +14,10 @@ std::vector<ValueRef> Aligned(LayerContext& c) {
   int most = 0;
   for (const KTensor& input : c.Inputs()) {
     values.push_back(input.value);
-    most = std::max(most, b.rank(input.value));
+    most = std::max(most, Rank(b, input.value));
   }
   for (ValueRef& value : values) {
-    while (b.ok() && b.rank(value) < most) value = b.ExpandDims(value, 1);
+    while (b.ok() && Rank(b, value) < most) value = ExpandDims(b, value, 1);
   }
   if (values.size() < 2) c.Fail("it needs two inputs at least");
   return values;
@@ -46,7 +46,7 @@ std::vector<ValueRef> OpenMasks(LayerContext& c, const std::vector<ValueRef>& al
   for (size_t k = 0; k < aligned.size(); ++k) {
     const KTensor& input = inputs[k];
     const bool masked = !c.keras2() && input.has_mask() && aligned[k] == input.value;
-    masks.push_back(masked ? c.b.ExpandDims(input.mask, c.b.rank(input.mask)) : ValueRef());
+    masks.push_back(masked ? ExpandDims(c.b, input.mask, Rank(c.b, input.mask)) : ValueRef());
   }
   return masks;
 }
@@ -64,10 +64,10 @@ KValue Joined(LayerContext& c, const std::vector<ValueRef>& values, const Join& 
 }
 
 KValue Add(LayerContext& c) {
-  return Joined(c, Aligned(c), [&](ValueRef a, ValueRef d) { return c.b.Add(a, d); });
+  return Joined(c, Aligned(c), [&](ValueRef a, ValueRef d) { return Add(c.b, a, d); });
 }
 KValue Subtract(LayerContext& c) {
-  return Joined(c, Aligned(c), [&](ValueRef a, ValueRef d) { return c.b.Sub(a, d); });
+  return Joined(c, Aligned(c), [&](ValueRef a, ValueRef d) { return Sub(c.b, a, d); });
 }
 
 // What a mask leaves out counts as one, and is 0 where all leave it out.
@@ -83,13 +83,13 @@ KValue Multiply(LayerContext& c) {
       all_masked = false;
       continue;
     }
-    values[k] = b.Op("SelectV2", {masks[k], values[k], b.Scalar(b.dtype(values[k]), 1)});
+    values[k] = b.Op("SelectV2", {masks[k], values[k], Scalar(b, b.dtype(values[k]), 1)});
     any = any.node < 0 ? masks[k] : b.Op("LogicalOr", {any, masks[k]});
   }
-  KValue product = Joined(c, values, [&](ValueRef a, ValueRef d) { return b.Mul(a, d); });
+  KValue product = Joined(c, values, [&](ValueRef a, ValueRef d) { return Mul(b, a, d); });
   if (!b.ok() || !all_masked) return product;
   ValueRef& y = product.tensor.value;
-  y = b.Op("SelectV2", {any, y, b.Scalar(b.dtype(y), 0)});
+  y = b.Op("SelectV2", {any, y, Scalar(b, b.dtype(y), 0)});
   return product;
 }
 
@@ -122,8 +122,8 @@ KValue Average(LayerContext& c) {
   // Keras 3 divides as TensorFlow does, which makes whole numbers of 32 bits and more doubles.
   const DType type = c.b.dtype(y), floating = FloatingType(type);
   if (!c.keras2())
-    y = c.b.Cast(y, type != floating && DTypeSize(type) >= 4 ? DType::kFloat64 : floating);
-  y = c.b.Mul(y, 1.0 / count);
+    y = Cast(c.b, y, type != floating && DTypeSize(type) >= 4 ? DType::kFloat64 : floating);
+  y = Mul(c.b, y, 1.0 / count);
   return sum;
 }
 
@@ -138,23 +138,24 @@ KValue Concatenate(LayerContext& c) {
   }
   auto axis = static_cast<int>(c.config.Int("axis", -1));
   if (values.empty() || !b.ok()) return {};
-  if (axis < 0) axis += b.rank(values[0]);
+  if (axis < 0) axis += Rank(b, values[0]);
   std::vector<ValueRef*> all;
   all.reserve(values.size());
   for (ValueRef& value : values) all.push_back(&value);
   c.Promote(all);
-  KTensor out{b.Concat(values, axis), {}};
+  KTensor out{Concat(b, values, axis), {}};
   if (!masked) return out;
   // Of the masks, spread over their inputs; what one lets through on the whole last axis.
   std::vector<ValueRef> masks;
   for (const KTensor& input : inputs) {
-    const ValueRef ones = b.Cast(b.Op("OnesLike", {input.value}), DType::kBool);
+    const ValueRef ones = Cast(b, b.Op("OnesLike", {input.value}), DType::kBool);
     ValueRef mask = input.mask;
     if (!input.has_mask()) mask = ones;
-    while (b.ok() && b.rank(mask) < b.rank(input.value)) mask = b.ExpandDims(mask, b.rank(mask));
+    while (b.ok() && Rank(b, mask) < Rank(b, input.value))
+      mask = ExpandDims(b, mask, Rank(b, mask));
     masks.push_back(b.Op("LogicalAnd", {mask, ones}));
   }
-  out.mask = b.Reduce("All", b.Concat(masks, axis), {-1}, false);
+  out.mask = Reduce(b, "All", Concat(b, masks, axis), {-1}, false);
   return out;
 }
 
@@ -164,7 +165,7 @@ KValue Dot(LayerContext& c) {
   ValueRef x = c.In(0), y = c.In(1);
   c.Promote({&x, &y});
   std::vector<int64_t> axes = c.config.Ints("axes", 2, {-1, -1});
-  const int rx = b.rank(x), ry = b.rank(y);
+  const int rx = Rank(b, x), ry = Rank(b, y);
   if (!b.ok()) return {};
   if (axes[0] < 0) axes[0] += rx;
   if (axes[1] < 0) axes[1] += ry;
@@ -174,8 +175,8 @@ KValue Dot(LayerContext& c) {
   }
   if (c.config.Bool("normalize", false)) {
     const auto unit = [&](ValueRef v, int64_t axis) {
-      const ValueRef square = b.Reduce("Sum", b.Op("Square", {v}), {axis}, true);
-      return b.Mul(v, b.Op("Rsqrt", {b.Op("Maximum", {square, b.Scalar(b.dtype(v), 1e-12)})}));
+      const ValueRef square = Reduce(b, "Sum", b.Op("Square", {v}), {axis}, true);
+      return Mul(b, v, b.Op("Rsqrt", {b.Op("Maximum", {square, Scalar(b, b.dtype(v), 1e-12)})}));
     };
     x = unit(x, axes[0]);
     y = unit(y, axes[1]);
@@ -191,7 +192,7 @@ KValue Dot(LayerContext& c) {
   const ValueRef dot =
       b.Op("Einsum", {x, y},
            {{"equation", absl::StrCat(left, ",", right, "->", out)}, {"N", int64_t{2}}});
-  return b.ok() && b.rank(dot) == 1 ? b.ExpandDims(dot, 1) : dot;
+  return b.ok() && Rank(b, dot) == 1 ? ExpandDims(b, dot, 1) : dot;
 }
 
 const LayerRegistrar kAdd({"Add"}, Add);

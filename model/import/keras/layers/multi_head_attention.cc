@@ -17,15 +17,15 @@ LayerWeights AttentionPart(const LayerContext& c, const std::string& name) {
 ValueRef ToHeads(LayerContext& c, ValueRef x, const LayerWeights& weights) {
   GraphBuilder& b = c.b;
   const ValueRef kernel = c.Weight(weights, 0);
-  const int64_t in = b.Size(kernel, 0, "a kernel"), heads = b.Size(kernel, 1, "a kernel"),
-                size = b.Size(kernel, 2, "a kernel");
-  x = b.Cast(x, c.compute_dtype);  // arguments by name are as they were
-  const ValueRef flat = b.MatMul(x, b.Reshape(kernel, {in, heads * size}));
+  const int64_t in = SizeOf(b, kernel, 0, "a kernel"), heads = SizeOf(b, kernel, 1, "a kernel"),
+                size = SizeOf(b, kernel, 2, "a kernel");
+  x = Cast(b, x, c.compute_dtype);  // arguments by name are as they were
+  const ValueRef flat = MatrixProduct(b, x, Reshape(b, kernel, {in, heads * size}));
   std::vector<WantedDim> dims;
-  for (int k = 0; k + 1 < b.rank(x); ++k) dims.push_back(b.DimOf(x, k));
+  for (int k = 0; k + 1 < Rank(b, x); ++k) dims.push_back(DimOf(b, x, k));
   dims.insert(dims.end(), {heads, size});
-  ValueRef y = b.Reshape(flat, dims);
-  if (c.config.Bool("use_bias", true)) y = b.Add(y, c.Weight(weights, 1));
+  ValueRef y = Reshape(b, flat, dims);
+  if (c.config.Bool("use_bias", true)) y = Add(b, y, c.Weight(weights, 1));
   return y;
 }
 
@@ -40,20 +40,20 @@ void TakeGate(LayerContext& c) {
 ValueRef FromHeads(LayerContext& c, ValueRef x, const LayerWeights& weights) {
   GraphBuilder& b = c.b;
   const ValueRef kernel = c.Weight(weights, 0);
-  const int rank = b.rank(x), kernel_rank = b.rank(kernel);
+  const int rank = Rank(b, x), kernel_rank = Rank(b, kernel);
   int64_t out = 1;
   std::vector<WantedDim> merged, dims;
-  for (int k = 0; k + 2 < rank; ++k) merged.push_back(b.DimOf(x, k));
+  for (int k = 0; k + 2 < rank; ++k) merged.push_back(DimOf(b, x, k));
   dims = merged;
   for (int k = 2; k < kernel_rank; ++k) {
-    dims.emplace_back(b.Size(kernel, k, "a kernel"));
+    dims.emplace_back(SizeOf(b, kernel, k, "a kernel"));
     if (__builtin_mul_overflow(out, dims.back().size, &out)) c.Fail("a kernel past every limit");
   }
-  const int64_t in = b.Size(x, -2, "the heads") * b.Size(x, -1, "the heads");
+  const int64_t in = SizeOf(b, x, -2, "the heads") * SizeOf(b, x, -1, "the heads");
   merged.emplace_back(in);
-  const ValueRef flat = b.MatMul(b.Reshape(x, merged), b.Reshape(kernel, {in, out}));
-  ValueRef y = b.Reshape(flat, dims);
-  if (c.config.Bool("use_bias", true)) y = b.Add(y, c.Weight(weights, 1));
+  const ValueRef flat = MatrixProduct(b, Reshape(b, x, merged), Reshape(b, kernel, {in, out}));
+  ValueRef y = Reshape(b, flat, dims);
+  if (c.config.Bool("use_bias", true)) y = Add(b, y, c.Weight(weights, 1));
   return y;
 }
 
@@ -88,9 +88,9 @@ ValueRef Nearby(LayerContext& c, ValueRef scores) {
   if (window < 1) c.Fail(absl::StrCat("sliding_window is ", window));
   if (!b.ok()) return {};
   const ValueRef ones =
-      b.Fill({b.DimOf(scores, -2), b.DimOf(scores, -1)}, b.Scalar(DType::kInt32, 1));
-  const ValueRef band = b.Op("MatrixBandPart", {ones, b.Int64(window - 1), b.Int64(window - 1)});
-  return b.ExpandDims(b.Cast(band, DType::kBool), 0);
+      Fill(b, {DimOf(b, scores, -2), DimOf(b, scores, -1)}, Scalar(b, DType::kInt32, 1));
+  const ValueRef band = b.Op("MatrixBandPart", {ones, Int64(b, window - 1), Int64(b, window - 1)});
+  return ExpandDims(b, Cast(b, band, DType::kBool), 0);
 }
 
 // What may attend to what: [batch, queries, keys], or less where less is said.
@@ -99,8 +99,8 @@ ValueRef AttentionMask(LayerContext& c, const Arguments& a, ValueRef scores) {
   ValueRef all;
   const auto also = [&](ValueRef mask, int axis) {
     if (mask.node < 0) return;
-    mask = b.Cast(mask, DType::kBool);
-    if (axis != 0) mask = b.ExpandDims(mask, axis);
+    mask = Cast(b, mask, DType::kBool);
+    if (axis != 0) mask = ExpandDims(b, mask, axis);
     all = all.node < 0 ? mask : b.Op("LogicalAnd", {all, mask});
   };
   if (!c.keras2() && c.class_name == "MultiHeadAttention" && c.ArgValue(3, "query_mask").node >= 0)
@@ -108,7 +108,7 @@ ValueRef AttentionMask(LayerContext& c, const Arguments& a, ValueRef scores) {
   also(MaskOf(c, 3, "query_mask", a.query.mask), -1);
   also(MaskOf(c, 4, "value_mask", a.value.mask), -2);
   also(MaskOf(c, 5, "key_mask", a.own_key ? a.key.mask : ValueRef()), -2);
-  if (c.Flag("use_causal_mask")) also(b.ExpandDims(CausalMask(b, scores), 0), 0);
+  if (c.Flag("use_causal_mask")) also(ExpandDims(b, CausalMask(b, scores), 0), 0);
   if (c.config.Has("sliding_window")) also(Nearby(c, scores), 0);
   also(MaskOf(c, c.keras2() ? 3 : 6, "attention_mask", {}), 0);
   return all;
@@ -156,16 +156,16 @@ ValueRef MaskedSoftmax(LayerContext& c, ValueRef scores, ValueRef mask, int axes
   std::vector<int64_t> last;
   for (int k = 1; k <= axes; ++k) last.push_back(-k);
   if (mask.node < 0) return SoftmaxOver(b, scores, last);
-  const int rank = b.rank(scores);
-  while (b.ok() && b.rank(mask) < rank) {
-    const int at = b.rank(mask) - 2 * axes;
-    mask = b.ExpandDims(mask, std::max(at, 0));
+  const int rank = Rank(b, scores);
+  while (b.ok() && Rank(b, mask) < rank) {
+    const int at = Rank(b, mask) - 2 * axes;
+    mask = ExpandDims(b, mask, std::max(at, 0));
   }
-  const ValueRef far = b.Scalar(b.dtype(scores), b.dtype(scores) == DType::kFloat16 ? -3e4 : -1e9);
-  const ValueRef moved = c.keras2() ? b.Add(scores, far) : far;
+  const ValueRef far = Scalar(b, b.dtype(scores), b.dtype(scores) == DType::kFloat16 ? -3e4 : -1e9);
+  const ValueRef moved = c.keras2() ? Add(b, scores, far) : far;
   const ValueRef y = SoftmaxOver(b, b.Op("SelectV2", {mask, scores, moved}), last);
   if (c.keras2() || !by_layer) return y;
-  return b.Op("SelectV2", {mask, y, b.Scalar(b.dtype(y), 0)});
+  return b.Op("SelectV2", {mask, y, Scalar(b, b.dtype(y), 0)});
 }
 
 // What variables say already, and how Keras computes it.
@@ -179,18 +179,18 @@ void IgnoreSizes(LayerContext& c) {
 KValue Attend(LayerContext& c, const Arguments& a, ValueRef q, ValueRef k, ValueRef v,
               const std::vector<int>& axes, double scale) {
   GraphBuilder& b = c.b;
-  const int rank = b.rank(q);
+  const int rank = Rank(b, q);
   if (!b.ok() || rank > 10) return {};
   const Equations equations = EquationsOf(axes, rank);
   const ValueRef scores =
-      b.Op("Einsum", {k, b.Mul(q, scale)}, {{"equation", equations.scores}, {"N", int64_t{2}}});
+      b.Op("Einsum", {k, Mul(b, q, scale)}, {{"equation", equations.scores}, {"N", int64_t{2}}});
   const bool with_scores = c.Flag("return_attention_scores");
   const bool by_layer = with_scores || rank != 4 || c.config.Number("dropout", 0) > 0;
   const ValueRef weights = MaskedSoftmax(c, scores, AttentionMask(c, a, scores),
                                          static_cast<int>(axes.size()), by_layer);
   ValueRef y = b.Op("Einsum", {weights, v}, {{"equation", equations.combine}, {"N", int64_t{2}}});
   if (c.config.Bool("use_gate", false))
-    y = b.Mul(y, b.Op("Sigmoid", {ToHeads(c, a.query.value, AttentionPart(c, "gate_dense"))}));
+    y = Mul(b, y, b.Op("Sigmoid", {ToHeads(c, a.query.value, AttentionPart(c, "gate_dense"))}));
   const KTensor out{FromHeads(c, y, AttentionPart(c, "output_dense")), a.query.mask};
   if (!with_scores) return out;
   return std::vector<KValue>{out, weights};
@@ -209,16 +209,17 @@ KValue MultiHeadAttention(LayerContext& c) {
   const ValueRef v = ToHeads(c, a.value.value, AttentionPart(c, "value_dense"));
   const double size = c.config.Number("key_dim", 1);
   if (!b.ok()) return {};
-  return Attend(c, a, q, k, v, AttentionAxes(c, b.rank(q)), 1 / std::sqrt(size));
+  return Attend(c, a, q, k, v, AttentionAxes(c, Rank(b, q)), 1 / std::sqrt(size));
 }
 
 // Each head of keys and values serves several of queries.
 ValueRef RepeatHeads(LayerContext& c, ValueRef x, int64_t times) {
   GraphBuilder& b = c.b;
   if (times == 1 || !b.ok()) return x;
-  const ValueRef tiled = b.Op("Tile", {b.ExpandDims(x, 3), b.Ints({1, 1, 1, times, 1})});
-  return b.Reshape(tiled, {b.DimOf(x, 0), b.DimOf(x, 1), b.Size(x, 2, "heads") * times,
-                           b.Size(x, 3, "the size of a head")});
+  const ValueRef tiled = b.Op("Tile", {ExpandDims(b, x, 3), Ints(b, {1, 1, 1, times, 1})});
+  return Reshape(b, tiled,
+                 {DimOf(b, x, 0), DimOf(b, x, 1), SizeOf(b, x, 2, "heads") * times,
+                  SizeOf(b, x, 3, "the size of a head")});
 }
 
 KValue GroupedQueryAttention(LayerContext& c) {
@@ -230,8 +231,8 @@ KValue GroupedQueryAttention(LayerContext& c) {
   ValueRef k = ToHeads(c, a.key.value, AttentionPart(c, "key_dense"));
   TakeGate(c);
   ValueRef v = ToHeads(c, a.value.value, AttentionPart(c, "value_dense"));
-  const int64_t heads = b.Size(q, 2, "heads"), groups = b.Size(k, 2, "heads");
-  if (b.ok() && (b.rank(q) != 4 || groups < 1 || heads % groups != 0))
+  const int64_t heads = SizeOf(b, q, 2, "heads"), groups = SizeOf(b, k, 2, "heads");
+  if (b.ok() && (Rank(b, q) != 4 || groups < 1 || heads % groups != 0))
     c.Fail(absl::StrCat(heads, " heads of queries for ", groups));
   if (!b.ok()) return {};
   k = RepeatHeads(c, k, heads / groups);

@@ -9,17 +9,17 @@ namespace {
 
 // A vector along `axis` of x, in a shape that broadcasts with x.
 ValueRef Along(GraphBuilder& b, ValueRef v, ValueRef x, int64_t axis) {
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (axis < 0) axis += rank;
   if (!b.ok() || axis == rank - 1) return v;
   std::vector<WantedDim> dims(rank - axis, 1);
   dims[0] = -1;
-  return b.Reshape(v, dims);
+  return Reshape(b, v, dims);
 }
 
 std::vector<int64_t> Axes(LayerContext& c, std::vector<int64_t> otherwise, ValueRef x) {
   std::vector<int64_t> axes = c.config.Ints("axis", -1, std::move(otherwise));
-  const int rank = c.b.rank(x);
+  const int rank = Rank(c.b, x);
   for (int64_t& axis : axes) {
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) {
@@ -33,12 +33,12 @@ std::vector<int64_t> Axes(LayerContext& c, std::vector<int64_t> otherwise, Value
 
 // Normalisation is computed in float32 at least.
 ValueRef Upcast(GraphBuilder& b, ValueRef x) {
-  return b.dtype(x) == DType::kFloat64 ? x : b.Cast(x, DType::kFloat32);
+  return b.dtype(x) == DType::kFloat64 ? x : Cast(b, x, DType::kFloat32);
 }
 
 // The layer's own variable in the type of x.
 ValueRef Own(LayerContext& c, int index, ValueRef x) {
-  return c.b.Cast(c.Weight(index), c.b.dtype(x));
+  return Cast(c.b, c.Weight(index), c.b.dtype(x));
 }
 
 KValue BatchNormalization(LayerContext& c) {
@@ -52,16 +52,16 @@ KValue BatchNormalization(LayerContext& c) {
   const bool scale = c.config.Bool("scale", true), center = c.config.Bool("center", true);
   const int first = (scale ? 1 : 0) + (center ? 1 : 0);
   const ValueRef mean = Own(c, first, x), variance = Own(c, first + 1, x);
-  ValueRef factor = b.Op("Rsqrt", {b.Add(variance, c.config.Number("epsilon", 1e-3))});
-  if (scale) factor = b.Mul(factor, Own(c, 0, x));
-  ValueRef shift = b.Mul(mean, factor);
-  shift = center ? b.Sub(Own(c, scale ? 1 : 0, x), shift) : b.Op("Neg", {shift});
+  ValueRef factor = b.Op("Rsqrt", {Add(b, variance, c.config.Number("epsilon", 1e-3))});
+  if (scale) factor = Mul(b, factor, Own(c, 0, x));
+  ValueRef shift = Mul(b, mean, factor);
+  shift = center ? Sub(b, Own(c, scale ? 1 : 0, x), shift) : b.Op("Neg", {shift});
   if (axes.empty()) return {};
   // Variables over several axes have the rank of x.
   const bool one = axes.size() == 1;
   const auto placed = [&](ValueRef v) { return one ? Along(b, v, x, axes[0]) : v; };
-  const ValueRef y = b.Add(b.Mul(x, placed(factor)), placed(shift));
-  return b.Cast(y, c.compute_dtype);
+  const ValueRef y = Add(b, Mul(b, x, placed(factor)), placed(shift));
+  return Cast(b, y, c.compute_dtype);
 }
 
 struct Moments {
@@ -69,26 +69,26 @@ struct Moments {
 };
 
 Moments MomentsOf(GraphBuilder& b, ValueRef x, const std::vector<int64_t>& axes) {
-  const ValueRef mean = b.Reduce("Mean", x, axes, true);
-  return {mean, b.Reduce("Mean", b.Op("SquaredDifference", {x, mean}), axes, true)};
+  const ValueRef mean = Reduce(b, "Mean", x, axes, true);
+  return {mean, Reduce(b, "Mean", b.Op("SquaredDifference", {x, mean}), axes, true)};
 }
 
 // A variable over several axes of x, with ones between them.
 ValueRef Over(GraphBuilder& b, ValueRef v, ValueRef x, const std::vector<int64_t>& axes) {
   std::vector<WantedDim> dims;
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   for (int k = 0; k < rank; ++k) {
     const bool mine = std::find(axes.begin(), axes.end(), k) != axes.end();
-    dims.push_back(mine ? WantedDim(b.Size(x, k, "an axis that is normalised")) : WantedDim(1));
+    dims.push_back(mine ? WantedDim(SizeOf(b, x, k, "an axis that is normalised")) : WantedDim(1));
   }
-  return b.Reshape(v, dims);
+  return Reshape(b, v, dims);
 }
 
 // What a layer answers of its input: Keras 3 takes it back to the input's type first, which for
 // whole numbers cuts it.
 ValueRef Answer(LayerContext& c, ValueRef y) {
-  if (!c.keras2()) y = c.b.Cast(y, c.b.dtype(c.In()));
-  return c.b.Cast(y, c.compute_dtype);
+  if (!c.keras2()) y = Cast(c.b, y, c.b.dtype(c.In()));
+  return Cast(c.b, y, c.compute_dtype);
 }
 
 KValue LayerNormalization(LayerContext& c) {
@@ -100,21 +100,21 @@ KValue LayerNormalization(LayerContext& c) {
   const bool center = c.config.Bool("center", true) && !rms;
   const double epsilon = c.config.Number("epsilon", 1e-3);
   const Moments m = MomentsOf(b, x, axes);
-  ValueRef factor = b.Op("Rsqrt", {b.Add(m.variance, epsilon)});
-  if (scale) factor = b.Mul(factor, Over(b, Own(c, 0, x), x, axes));
-  if (rms) return Answer(c, b.Mul(x, factor));
-  ValueRef shift = b.Op("Neg", {b.Mul(m.mean, factor)});
-  if (center) shift = b.Add(shift, Over(b, Own(c, scale ? 1 : 0, x), x, axes));
-  return Answer(c, b.Add(b.Mul(x, factor), shift));
+  ValueRef factor = b.Op("Rsqrt", {Add(b, m.variance, epsilon)});
+  if (scale) factor = Mul(b, factor, Over(b, Own(c, 0, x), x, axes));
+  if (rms) return Answer(c, Mul(b, x, factor));
+  ValueRef shift = b.Op("Neg", {Mul(b, m.mean, factor)});
+  if (center) shift = Add(b, shift, Over(b, Own(c, scale ? 1 : 0, x), x, axes));
+  return Answer(c, Add(b, Mul(b, x, factor), shift));
 }
 
 KValue RmsNormalization(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Upcast(b, c.In());
   const std::vector<int64_t> axes = Axes(c, {-1}, x);
-  const ValueRef square = b.Reduce("Mean", b.Op("Square", {x}), axes, true);
-  const ValueRef root = b.Op("Rsqrt", {b.Add(square, c.config.Number("epsilon", 1e-6))});
-  return b.Cast(b.Mul(b.Mul(x, root), Over(b, Own(c, 0, x), x, axes)), b.dtype(c.In()));
+  const ValueRef square = Reduce(b, "Mean", b.Op("Square", {x}), axes, true);
+  const ValueRef root = b.Op("Rsqrt", {Add(b, square, c.config.Number("epsilon", 1e-6))});
+  return Cast(b, Mul(b, Mul(b, x, root), Over(b, Own(c, 0, x), x, axes)), b.dtype(c.In()));
 }
 
 // The axis of channels is cut into groups, which become an axis before it.
@@ -122,13 +122,13 @@ KValue GroupNormalization(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Upcast(b, c.In());
   const std::vector<int64_t> axes = Axes(c, {-1}, x);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok() || axes.size() != 1) {
     c.Fail("one axis is needed");
     return {};
   }
   const auto axis = static_cast<int>(axes[0]);
-  const int64_t channels = b.Size(x, axis, "the number of channels");
+  const int64_t channels = SizeOf(b, x, axis, "the number of channels");
   int64_t groups = c.config.Int("groups", 32);
   if (groups == -1) groups = channels;
   if (groups < 1 || channels % groups != 0) {
@@ -138,7 +138,7 @@ KValue GroupNormalization(LayerContext& c) {
   std::vector<WantedDim> dims, back, broadcast;
   std::vector<int64_t> reduced;
   for (int k = 0; k < rank; ++k) {
-    back.push_back(b.DimOf(x, k));
+    back.push_back(DimOf(b, x, k));
     if (k == axis) {
       dims.insert(dims.end(), {groups, channels / groups});
       broadcast.insert(broadcast.end(), {groups, channels / groups});
@@ -149,23 +149,23 @@ KValue GroupNormalization(LayerContext& c) {
       if (k > 0) reduced.push_back(k < axis ? k : k + 1);
     }
   }
-  const ValueRef grouped = b.Reshape(x, dims);
+  const ValueRef grouped = Reshape(b, x, dims);
   const Moments m = MomentsOf(b, grouped, reduced);
   const bool scale = c.config.Bool("scale", true);
-  ValueRef factor = b.Op("Rsqrt", {b.Add(m.variance, c.config.Number("epsilon", 1e-3))});
-  if (scale) factor = b.Mul(factor, b.Reshape(Own(c, 0, x), broadcast));
-  ValueRef shift = b.Op("Neg", {b.Mul(m.mean, factor)});
+  ValueRef factor = b.Op("Rsqrt", {Add(b, m.variance, c.config.Number("epsilon", 1e-3))});
+  if (scale) factor = Mul(b, factor, Reshape(b, Own(c, 0, x), broadcast));
+  ValueRef shift = b.Op("Neg", {Mul(b, m.mean, factor)});
   if (c.config.Bool("center", true))
-    shift = b.Add(shift, b.Reshape(Own(c, scale ? 1 : 0, x), broadcast));
-  return Answer(c, b.Reshape(b.Add(b.Mul(grouped, factor), shift), back));
+    shift = Add(b, shift, Reshape(b, Own(c, scale ? 1 : 0, x), broadcast));
+  return Answer(c, Reshape(b, Add(b, Mul(b, grouped, factor), shift), back));
 }
 
 KValue UnitNormalization(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = c.In();
-  const ValueRef square = b.Reduce("Sum", b.Op("Square", {x}), Axes(c, {-1}, x), true);
-  const ValueRef floor = b.Scalar(b.dtype(x), 1e-12);
-  return b.Mul(x, b.Op("Rsqrt", {b.Op("Maximum", {square, floor})}));
+  const ValueRef square = Reduce(b, "Sum", b.Op("Square", {x}), Axes(c, {-1}, x), true);
+  const ValueRef floor = Scalar(b, b.dtype(x), 1e-12);
+  return Mul(b, x, b.Op("Rsqrt", {b.Op("Maximum", {square, floor})}));
 }
 
 // At inference the kernel is what training left: the wrapped layer, as it is.
@@ -173,7 +173,7 @@ KValue SpectralNormalization(LayerContext& c) {
   c.config.Ignore({"power_iterations"});
   KValue out = c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), c.WholeCall());
   if (!c.b.ok() || c.keras2() || !out.is_tensor()) return out;
-  return KTensor{c.b.Cast(out.tensor.value, c.compute_dtype), out.tensor.mask};
+  return KTensor{Cast(c.b, out.tensor.value, c.compute_dtype), out.tensor.mask};
 }
 
 const LayerRegistrar kBatch({"BatchNormalization", "SyncBatchNormalization", "BatchNormalizationV1",

@@ -35,7 +35,7 @@ KValue LeakyReluFunction(LayerContext& c) {
 
 // x where `far` holds and `otherwise` elsewhere.
 ValueRef Where(GraphBuilder& b, ValueRef far, ValueRef x, double otherwise) {
-  return b.Op("SelectV2", {far, x, b.Scalar(b.dtype(x), otherwise)});
+  return b.Op("SelectV2", {far, x, Scalar(b, b.dtype(x), otherwise)});
 }
 
 KValue HardShrinkFunction(LayerContext& c) {
@@ -43,7 +43,7 @@ KValue HardShrinkFunction(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const double threshold = NumberOption(c, {"threshold"}, 0.5);
   if (!b.ok()) return {};
-  return Where(b, b.Op("Greater", {b.Op("Abs", {x}), b.Scalar(b.dtype(x), threshold)}), x, 0);
+  return Where(b, b.Op("Greater", {b.Op("Abs", {x}), Scalar(b, b.dtype(x), threshold)}), x, 0);
 }
 
 KValue SoftShrinkFunction(LayerContext& c) {
@@ -51,9 +51,9 @@ KValue SoftShrinkFunction(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const double threshold = NumberOption(c, {"threshold"}, 0.5);
   if (!b.ok()) return {};
-  const ValueRef edge = b.Scalar(b.dtype(x), threshold), low = b.Scalar(b.dtype(x), -threshold);
-  const ValueRef below = Where(b, b.Op("Less", {x, low}), b.Add(x, edge), 0);
-  return b.Op("SelectV2", {b.Op("Greater", {x, edge}), b.Sub(x, edge), below});
+  const ValueRef edge = Scalar(b, b.dtype(x), threshold), low = Scalar(b, b.dtype(x), -threshold);
+  const ValueRef below = Where(b, b.Op("Less", {x, low}), Add(b, x, edge), 0);
+  return b.Op("SelectV2", {b.Op("Greater", {x, edge}), Sub(b, x, edge), below});
 }
 
 KValue Threshold(LayerContext& c) {
@@ -62,7 +62,7 @@ KValue Threshold(LayerContext& c) {
   const double threshold = NumberOption(c, {"threshold"}, 0),
                otherwise = NumberOption(c, {"default_value"}, 0);
   if (!b.ok()) return {};
-  return Where(b, b.Op("Greater", {x, b.Scalar(b.dtype(x), threshold)}), x, otherwise);
+  return Where(b, b.Op("Greater", {x, Scalar(b, b.dtype(x), threshold)}), x, otherwise);
 }
 
 KValue SquareplusFunction(LayerContext& c) {
@@ -70,8 +70,8 @@ KValue SquareplusFunction(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const double beyond = NumberOption(c, {"b"}, 4);
   if (!b.ok()) return {};
-  const ValueRef root = b.Op("Sqrt", {b.Add(b.Op("Square", {x}), beyond)});
-  return b.Mul(b.Add(x, root), 0.5);
+  const ValueRef root = b.Op("Sqrt", {Add(b, b.Op("Square", {x}), beyond)});
+  return Mul(b, Add(b, x, root), 0.5);
 }
 
 KValue CeluFunction(LayerContext& c) {
@@ -79,9 +79,9 @@ KValue CeluFunction(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const double alpha = NumberOption(c, {"alpha"}, 1);
   if (!b.ok()) return {};
-  const ValueRef zero = b.Scalar(b.dtype(x), 0), low = b.Op("Minimum", {x, zero});
-  const ValueRef curve = b.Op("Expm1", {b.Op("RealDiv", {low, b.Scalar(b.dtype(x), alpha)})});
-  return b.Add(b.Op("Maximum", {x, zero}), b.Mul(curve, alpha));
+  const ValueRef zero = Scalar(b, b.dtype(x), 0), low = b.Op("Minimum", {x, zero});
+  const ValueRef curve = b.Op("Expm1", {b.Op("RealDiv", {low, Scalar(b, b.dtype(x), alpha)})});
+  return Add(b, b.Op("Maximum", {x, zero}), Mul(b, curve, alpha));
 }
 
 KValue GluFunction(LayerContext& c) {
@@ -89,8 +89,8 @@ KValue GluFunction(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const int64_t axis = IntOption(c, {"axis"}, -1);
   if (!b.ok()) return {};
-  const std::vector<ValueRef> halves = b.Split(x, static_cast<int>(axis), 2);
-  return b.Mul(halves[0], b.Op("Sigmoid", {halves[1]}));
+  const std::vector<ValueRef> halves = Split(b, x, static_cast<int>(axis), 2);
+  return Mul(b, halves[0], b.Op("Sigmoid", {halves[1]}));
 }
 
 // An axis at the end, where the function works.
@@ -116,11 +116,11 @@ KValue SoftmaxOf(LayerContext& c, const char* op) {
   if (!b.ok()) return {};
   if (axes.empty() && IsKeras3(c) && given) {
     std::vector<WantedDim> dims;
-    const int rank = b.rank(x);
+    const int rank = Rank(b, x);
     dims.reserve(rank);
-    for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(x, k));
-    const ValueRef flat = b.Reshape(x, {WantedDim(1), WantedDim(-1)});
-    return b.Reshape(function(flat), dims);
+    for (int k = 0; k < rank; ++k) dims.push_back(DimOf(b, x, k));
+    const ValueRef flat = Reshape(b, x, {WantedDim(1), WantedDim(-1)});
+    return Reshape(b, function(flat), dims);
   }
   if (axes.size() > 1 && std::string(op) == "Softmax") return SoftmaxOver(b, x, axes);
   if (axes.size() > 1) return c.Refuse("several axes");

@@ -13,7 +13,7 @@ namespace {
 
 // Axes from the start; an error where one is past the rank.
 ValueRef MoveAxes(LayerContext& c, ValueRef x, std::vector<int64_t> from, std::vector<int64_t> to) {
-  const int rank = c.b.rank(x);
+  const int rank = Rank(c.b, x);
   from = AxesOf(c.b, x, std::move(from));
   to = AxesOf(c.b, x, std::move(to));
   if (from.size() != to.size()) c.Fail("axes to move and places for them differ in number");
@@ -30,7 +30,7 @@ ValueRef MoveAxes(LayerContext& c, ValueRef x, std::vector<int64_t> from, std::v
     if (!c.b.ok()) return x;
     order.insert(order.begin() + place, axis);
   }
-  return c.b.Transpose(x, order);
+  return Transpose(c.b, x, order);
 }
 
 KValue MoveAxis(LayerContext& c) {
@@ -39,14 +39,14 @@ KValue MoveAxis(LayerContext& c) {
 
 KValue FlipAxis(LayerContext& c) {
   const int64_t axis = OperationName(c) == "Fliplr" ? 1 : 0;
-  return c.b.Op("ReverseV2", {FirstTensor(c), c.b.Ints({axis})});
+  return c.b.Op("ReverseV2", {FirstTensor(c), Ints(c.b, {axis})});
 }
 
 // Keras' own turn of an array.
 KValue Rot90(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"array"});
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   std::vector<int64_t> axes = IntOptions(c, {"axes"});
   if (axes.empty()) axes = {0, 1};
   axes = AxesOf(b, x, axes);
@@ -58,18 +58,18 @@ KValue Rot90(LayerContext& c) {
     ValueRef y = MoveAxes(c, x, axes, {-2, -1});
     std::vector<WantedDim> dims;
     dims.reserve(rank);
-    for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(y, k));
+    for (int k = 0; k < rank; ++k) dims.push_back(DimOf(b, y, k));
     std::vector<int64_t> swapped(rank);
     std::iota(swapped.begin(), swapped.end(), 0);
     std::swap(swapped[rank - 2], swapped[rank - 1]);
     for (int k = 0; k < 2; ++k) {
-      y = b.Transpose(b.Op("ReverseV2", {y, b.Ints({rank - 1})}), swapped);
-      y = b.Reshape(y, dims);
+      y = Transpose(b, b.Op("ReverseV2", {y, Ints(b, {rank - 1})}), swapped);
+      y = Reshape(b, y, dims);
     }
     return MoveAxes(c, y, {-2, -1}, axes);
   }
   const ValueRef turned = SwapAxes(b, x, axes[0], axes[1]);
-  return b.Op("ReverseV2", {turned, b.Ints({turns == 1 ? axes[0] : axes[1]})});
+  return b.Op("ReverseV2", {turned, Ints(b, {turns == 1 ? axes[0] : axes[1]})});
 }
 
 KValue Roll(LayerContext& c) {
@@ -78,13 +78,13 @@ KValue Roll(LayerContext& c) {
   std::vector<int64_t> shift = IntOptions(c, {"shift"}), axes = IntOptions(c, {"axis"});
   if (!Option(c, {"axis"}).is_null()) {
     while (shift.size() == 1 && shift.size() < axes.size()) shift.push_back(shift[0]);
-    return b.Op("Roll", {x, b.Ints(shift), b.Ints(axes)});
+    return b.Op("Roll", {x, Ints(b, shift), Ints(b, axes)});
   }
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   std::vector<WantedDim> dims;
   dims.reserve(rank);
-  for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(x, k));
-  return b.Reshape(b.Op("Roll", {b.Reshape(x, {-1}), b.Ints(shift), b.Ints({0})}), dims);
+  for (int k = 0; k < rank; ++k) dims.push_back(DimOf(b, x, k));
+  return Reshape(b, b.Op("Roll", {Reshape(b, x, {-1}), Ints(b, shift), Ints(b, {0})}), dims);
 }
 
 KValue Repeat(LayerContext& c) {
@@ -95,7 +95,7 @@ KValue Repeat(LayerContext& c) {
   const Json* items = Items(json);
   if (items == nullptr) items = Items(Member(Member(json, "config"), "value"));
   const bool whole = Option(c, {"axis"}).is_null();
-  if (whole) x = b.Reshape(x, {-1});
+  if (whole) x = Reshape(b, x, {-1});
   const int axis = AxisOf(b, x, IntOption(c, {"axis"}, 0));
   int64_t times = 0;
   std::vector<int64_t> counts;
@@ -114,7 +114,7 @@ KValue Repeat(LayerContext& c) {
     std::vector<int64_t> at;
     for (size_t k = 0; k < counts.size(); ++k)
       at.insert(at.end(), counts[k], static_cast<int64_t>(k));
-    return b.Op("GatherV2", {x, b.Ints(at), b.Int(axis)});
+    return b.Op("GatherV2", {x, Ints(b, at), Int(b, axis)});
   }
   return RepeatElements(b, x, axis, times);
 }
@@ -127,8 +127,8 @@ KValue Append(LayerContext& c) {
   if (!x.present() || !y.present()) c.Fail("it needs two arguments");
   if (!b.ok()) return {};
   std::vector<ValueRef> both = InOneType(c, {x, y});
-  for (ValueRef& v : both) v = whole ? b.Reshape(v, {-1}) : v;
-  return b.Concat(both, static_cast<int>(axis));
+  for (ValueRef& v : both) v = whole ? Reshape(b, v, {-1}) : v;
+  return Concat(b, both, static_cast<int>(axis));
 }
 
 // hstack, vstack and dstack.
@@ -141,13 +141,13 @@ KValue JoinAll(LayerContext& c) {
   if (!b.ok()) return {};
   int axis = name == "Vstack" ? 0 : name == "Dstack" ? 2 : 1;
   for (ValueRef& v : values) {
-    const int rank = b.rank(v);
-    if (name == "Dstack" && rank < 2) v = b.ExpandDims(b.Reshape(v, {1, -1}), 2);
-    if (name == "Dstack" && rank == 2) v = b.ExpandDims(v, 2);
-    if (name != "Dstack" && rank == 0) v = b.Reshape(v, {1});
-    if (name == "Hstack" && b.rank(v) == 1) axis = 0;
+    const int rank = Rank(b, v);
+    if (name == "Dstack" && rank < 2) v = ExpandDims(b, Reshape(b, v, {1, -1}), 2);
+    if (name == "Dstack" && rank == 2) v = ExpandDims(b, v, 2);
+    if (name != "Dstack" && rank == 0) v = Reshape(b, v, {1});
+    if (name == "Hstack" && Rank(b, v) == 1) axis = 0;
   }
-  return b.Concat(values, axis);
+  return Concat(b, values, axis);
 }
 
 // ---- triangles and diagonals ----
@@ -157,39 +157,39 @@ KValue Triangle(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const int64_t k = IntOption(c, {"k"}, 0);
   const bool lower = OperationName(c) == "Tril";
-  if (b.rank(x) < 2) c.Fail("a matrix is needed");
+  if (Rank(b, x) < 2) c.Fail("a matrix is needed");
   if (!b.ok()) return {};
   const auto band = [&](int64_t below, int64_t above) {
-    return b.Op("MatrixBandPart", {x, b.Int64(below), b.Int64(above)});
+    return b.Op("MatrixBandPart", {x, Int64(b, below), Int64(b, above)});
   };
   if (lower && k >= 0) return band(-1, k);
   if (!lower && k <= 0) return band(-k, -1);
   // What is left is on the other side of the diagonal: all but the band up to it.
   const ValueRef out =
       lower ? b.Op("MatrixBandPart",
-                   {b.Op("OnesLike", {b.Cast(x, DType::kBool)}), b.Int64(-k - 1), b.Int64(-1)})
+                   {b.Op("OnesLike", {Cast(b, x, DType::kBool)}), Int64(b, -k - 1), Int64(b, -1)})
             : b.Op("MatrixBandPart",
-                   {b.Op("OnesLike", {b.Cast(x, DType::kBool)}), b.Int64(-1), b.Int64(k - 1)});
+                   {b.Op("OnesLike", {Cast(b, x, DType::kBool)}), Int64(b, -1), Int64(b, k - 1)});
   return b.Op("SelectV2", {out, b.Op("ZerosLike", {x}), x});
 }
 
 ValueRef DiagonalOf(LayerContext& c, ValueRef x, int64_t offset) {
   GraphBuilder& b = c.b;
-  return b.Op("MatrixDiagPartV3", {x, b.Int(offset), b.Scalar(b.dtype(x), 0)},
+  return b.Op("MatrixDiagPartV3", {x, Int(b, offset), Scalar(b, b.dtype(x), 0)},
               {{"align", std::string("RIGHT_LEFT")}});
 }
 
 ValueRef WithDiagonal(LayerContext& c, ValueRef x, int64_t k) {
   GraphBuilder& b = c.b;
-  return b.Op("MatrixDiagV3", {x, b.Int(k), b.Int(-1), b.Int(-1), b.Scalar(b.dtype(x), 0)},
+  return b.Op("MatrixDiagV3", {x, Int(b, k), Int(b, -1), Int(b, -1), Scalar(b, b.dtype(x), 0)},
               {{"align", std::string("RIGHT_LEFT")}});
 }
 
 KValue Diag(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const int64_t k = IntOption(c, {"k"}, 0);
-  const int rank = c.b.rank(x);
-  if (OperationName(c) == "Diagflat") return WithDiagonal(c, c.b.Reshape(x, {-1}), k);
+  const int rank = Rank(c.b, x);
+  if (OperationName(c) == "Diagflat") return WithDiagonal(c, Reshape(c.b, x, {-1}), k);
   if (c.b.ok() && rank != 1 && rank != 2) c.Fail("a vector or a matrix is needed");
   return rank == 1 ? WithDiagonal(c, x, k) : DiagonalOf(c, x, k);
 }
@@ -200,7 +200,7 @@ KValue Diagonal(LayerContext& c) {
   const int64_t offset = IntOption(c, {"offset"}, 0), axis1 = IntOption(c, {"axis1"}, 0),
                 axis2 = IntOption(c, {"axis2"}, 1);
   const ValueRef moved = MoveAxes(c, x, {axis1, axis2}, {-2, -1});
-  const Dim rows = b.dim(moved, -2), columns = b.dim(moved, -1);
+  const Dim rows = SizeAt(b, moved, -2), columns = SizeAt(b, moved, -1);
   if (b.ok() && offset != 0 && (!rows.concrete() || !columns.concrete()))
     return c.Refuse("a diagonal of an axis whose size is not known");
   if (b.ok() && offset != 0 && (offset <= -rows.size() || offset >= columns.size()))
@@ -213,22 +213,23 @@ KValue Trace(LayerContext& c) {
   ValueRef x = FirstTensor(c);
   const int64_t offset = IntOption(c, {"offset"}, 0), axis1 = IntOption(c, {"axis1"}, 0),
                 axis2 = IntOption(c, {"axis2"}, 1);
-  const ValueRef moved = MoveAxes(c, b.Cast(x, SumType(b.dtype(x))), {axis1, axis2}, {-2, -1});
+  const ValueRef moved = MoveAxes(c, Cast(b, x, SumType(b.dtype(x))), {axis1, axis2}, {-2, -1});
   if (!b.ok()) return {};
   // Keras' mask has rows and columns as the axes stand in the file, which is the same matrix.
-  const ValueRef band = b.Op("MatrixBandPart", {b.Op("OnesLike", {moved}), b.Int64(0), b.Int64(0)});
+  const ValueRef band =
+      b.Op("MatrixBandPart", {b.Op("OnesLike", {moved}), Int64(b, 0), Int64(b, 0)});
   ValueRef on = band;
   if (offset != 0) {
     const ValueRef ones = b.Op("OnesLike", {moved});
     const auto up_to = [&](int64_t k) {  // where column - row <= k
-      if (k >= 0) return b.Op("MatrixBandPart", {ones, b.Int64(-1), b.Int64(k)});
-      return b.Sub(ones, b.Op("MatrixBandPart", {ones, b.Int64(-k - 1), b.Int64(-1)}));
+      if (k >= 0) return b.Op("MatrixBandPart", {ones, Int64(b, -1), Int64(b, k)});
+      return Sub(b, ones, b.Op("MatrixBandPart", {ones, Int64(b, -k - 1), Int64(b, -1)}));
     };
-    on = b.Sub(up_to(offset), up_to(offset - 1));
+    on = Sub(b, up_to(offset), up_to(offset - 1));
   }
-  const ValueRef there = b.Op("NotEqual", {on, b.Scalar(b.dtype(on), 0)});
-  return b.Reduce("Sum", b.Op("SelectV2", {there, moved, b.Op("ZerosLike", {moved})}), {-2, -1},
-                  false);
+  const ValueRef there = b.Op("NotEqual", {on, Scalar(b, b.dtype(on), 0)});
+  return Reduce(b, "Sum", b.Op("SelectV2", {there, moved, b.Op("ZerosLike", {moved})}), {-2, -1},
+                false);
 }
 
 KValue Diff(LayerContext& c) {
@@ -240,8 +241,7 @@ KValue Diff(LayerContext& c) {
   const std::vector<int64_t> axes = AxesOf(b, x, {IntOption(c, {"axis"}, -1)});
   for (int64_t k = 0; k < n && b.ok(); ++k) {
     const int axis = static_cast<int>(axes[0]);
-    const ValueRef after = b.Slice(x, axis, 1, GraphBuilder::kToEnd),
-                   before = b.Slice(x, axis, 0, -1);
+    const ValueRef after = Slice(b, x, axis, 1, build::kToEnd), before = Slice(b, x, axis, 0, -1);
     x = b.Op(b.dtype(x) == DType::kBool ? "NotEqual" : "Sub", {after, before});
   }
   return x;

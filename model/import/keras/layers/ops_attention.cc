@@ -10,18 +10,19 @@ namespace {
 
 // Several heads of queries share one of keys: each is repeated.
 ValueRef Repeated(GraphBuilder& b, ValueRef x, int64_t heads) {
-  const int64_t own = b.Size(x, 2, "the number of heads");
+  const int64_t own = SizeOf(b, x, 2, "the number of heads");
   if (!b.ok() || own == heads || own == 1 || heads % own != 0) return x;
-  const ValueRef apart = b.ExpandDims(x, 3);
-  const ValueRef tiled = b.Op("Tile", {apart, b.Ints({1, 1, 1, heads / own, 1})});
-  return b.Reshape(tiled, {b.DimOf(x, 0), b.DimOf(x, 1), heads, b.DimOf(x, 3)});
+  const ValueRef apart = ExpandDims(b, x, 3);
+  const ValueRef tiled = b.Op("Tile", {apart, Ints(b, {1, 1, 1, heads / own, 1})});
+  return Reshape(b, tiled, {DimOf(b, x, 0), DimOf(b, x, 1), heads, DimOf(b, x, 3)});
 }
 
 // True where a query may see a key: those at its time and before.
 ValueRef CausalOption(GraphBuilder& b, ValueRef logits) {
-  const ValueRef all = b.Fill({b.DimOf(logits, 2), b.DimOf(logits, 3)}, b.Scalar(DType::kInt32, 1));
-  const ValueRef past = b.Op("MatrixBandPart", {all, b.Int64(-1), b.Int64(0)});
-  return b.Cast(past, DType::kBool);
+  const ValueRef all =
+      Fill(b, {DimOf(b, logits, 2), DimOf(b, logits, 3)}, Scalar(b, DType::kInt32, 1));
+  const ValueRef past = b.Op("MatrixBandPart", {all, Int64(b, -1), Int64(b, 0)});
+  return Cast(b, past, DType::kBool);
 }
 
 KValue DotProductAttention(LayerContext& c) {
@@ -35,30 +36,31 @@ KValue DotProductAttention(LayerContext& c) {
   if (!q.present() || !k.present() || !v.present()) c.Fail("query, key and value are needed");
   if (!b.ok()) return {};
   const std::vector<ValueRef> same = InOneType(c, {q, k, v});
-  if (b.rank(same[0]) != 4 || b.rank(same[1]) != 4 || b.rank(same[2]) != 4)
+  if (Rank(b, same[0]) != 4 || Rank(b, same[1]) != 4 || Rank(b, same[2]) != 4)
     c.Fail("query, key and value have four dims");
-  const int64_t heads = b.Size(same[0], 2, "the number of heads");
+  const int64_t heads = SizeOf(b, same[0], 2, "the number of heads");
   const ValueRef keys = Repeated(b, same[1], heads), values = Repeated(b, same[2], heads);
   if (!b.ok()) return {};
   const bool wide = b.dtype(keys) == DType::kFloat64;
   const DType dtype = wide ? DType::kFloat64 : DType::kFloat32;
-  ValueRef logits = b.Cast(b.Op("Einsum", {same[0], keys},
-                                {{"equation", std::string("BTNH,BSNH->BNTS")}, {"N", int64_t{2}}}),
-                           dtype);
-  const auto length = static_cast<float>(b.Size(keys, 3, "the size of a head"));
-  logits = scale.present() ? b.Mul(logits, b.Cast(scale.value, dtype))
-                           : b.Mul(logits, 1.0F / std::sqrt(length));
-  if (bias.present()) logits = b.Add(logits, b.Cast(bias.value, dtype));
-  ValueRef open = mask.present() ? b.Cast(mask.value, DType::kBool) : ValueRef();
+  ValueRef logits = Cast(b,
+                         b.Op("Einsum", {same[0], keys},
+                              {{"equation", std::string("BTNH,BSNH->BNTS")}, {"N", int64_t{2}}}),
+                         dtype);
+  const auto length = static_cast<float>(SizeOf(b, keys, 3, "the size of a head"));
+  logits = scale.present() ? Mul(b, logits, Cast(b, scale.value, dtype))
+                           : Mul(b, logits, 1.0F / std::sqrt(length));
+  if (bias.present()) logits = Add(b, logits, Cast(b, bias.value, dtype));
+  ValueRef open = mask.present() ? Cast(b, mask.value, DType::kBool) : ValueRef();
   if (causal) {
     const ValueRef past = CausalOption(b, logits);
     open = mask.present() ? b.Op("LogicalAnd", {open, past}) : past;
   }
   if (mask.present() || causal) {
-    const ValueRef never = b.Scalar(dtype, 3.38953e38 * -0.7);
+    const ValueRef never = Scalar(b, dtype, 3.38953e38 * -0.7);
     logits = b.Op("SelectV2", {open, logits, never});
   }
-  const ValueRef weights = b.Cast(b.Op("Softmax", {logits}), b.dtype(keys));
+  const ValueRef weights = Cast(b, b.Op("Softmax", {logits}), b.dtype(keys));
   return b.Op("Einsum", {weights, values},
               {{"equation", std::string("BNTS,BSNH->BTNH")}, {"N", int64_t{2}}});
 }
@@ -66,24 +68,24 @@ KValue DotProductAttention(LayerContext& c) {
 // ---- losses ----
 
 ValueRef LogSoftmaxOver(GraphBuilder& b, ValueRef x, int64_t axis) {
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok()) return {};
   if (axis < 0) axis += rank;
   if (axis == rank - 1) return b.Op("LogSoftmax", {x});
-  const ValueRef away = b.Sub(x, b.Reduce("Max", x, {axis}, true));
-  const ValueRef sum = b.Reduce("Sum", b.Op("Exp", {away}), {axis}, true);
-  return b.Sub(away, b.Op("Log", {sum}));
+  const ValueRef away = Sub(b, x, Reduce(b, "Max", x, {axis}, true));
+  const ValueRef sum = Reduce(b, "Sum", b.Op("Exp", {away}), {axis}, true);
+  return Sub(b, away, b.Op("Log", {sum}));
 }
 
 ValueRef Sharp(GraphBuilder& b, ValueRef x) {
-  const ValueRef low = b.Scalar(b.dtype(x), 1e-7), high = b.Scalar(b.dtype(x), 1 - 1e-7);
+  const ValueRef low = Scalar(b, b.dtype(x), 1e-7), high = Scalar(b, b.dtype(x), 1 - 1e-7);
   return b.Op("Maximum", {b.Op("Minimum", {x, high}), low});
 }
 
 ValueRef SigmoidLoss(GraphBuilder& b, ValueRef labels, ValueRef logits) {
   const ValueRef positive = b.Op("Relu", {logits});
   const ValueRef tail = b.Op("Log1p", {b.Op("Exp", {b.Op("Neg", {b.Op("Abs", {logits})})})});
-  return b.Add(b.Sub(positive, b.Mul(logits, labels)), tail);
+  return Add(b, Sub(b, positive, Mul(b, logits, labels)), tail);
 }
 
 // Keras looks for the logits behind probabilities where they are a softmax's or a sigmoid's own.
@@ -103,20 +105,20 @@ KValue Loss(LayerContext& c) {
   if (!logits && BehindActivation(b, output)) return c.Refuse("probabilities of an activation");
   if (name == "BinaryCrossentropy") {
     if (logits) return SigmoidLoss(b, labels, output);
-    const ValueRef p = Sharp(b, output), one = b.Scalar(b.dtype(p), 1);
-    const ValueRef yes = b.Mul(labels, b.Op("Log", {p}));
-    const ValueRef no = b.Mul(b.Sub(one, labels), b.Op("Log", {b.Sub(one, p)}));
-    return b.Op("Neg", {b.Add(yes, no)});
+    const ValueRef p = Sharp(b, output), one = Scalar(b, b.dtype(p), 1);
+    const ValueRef yes = Mul(b, labels, b.Op("Log", {p}));
+    const ValueRef no = Mul(b, Sub(b, one, labels), b.Op("Log", {Sub(b, one, p)}));
+    return b.Op("Neg", {Add(b, yes, no)});
   }
   const int64_t axis = IntOption(c, {"axis"}, -1);
   ValueRef logs;
   if (logits) {
     logs = LogSoftmaxOver(b, output, axis);
   } else {
-    const ValueRef sum = b.Reduce("Sum", output, {axis}, true);
+    const ValueRef sum = Reduce(b, "Sum", output, {axis}, true);
     logs = b.Op("Log", {Sharp(b, b.Op("RealDiv", {output, sum}))});
   }
-  return b.Op("Neg", {b.Reduce("Sum", b.Mul(labels, logs), {axis}, false)});
+  return b.Op("Neg", {Reduce(b, "Sum", Mul(b, labels, logs), {axis}, false)});
 }
 
 KValue SparseLoss(LayerContext& c) {
@@ -127,19 +129,19 @@ KValue SparseLoss(LayerContext& c) {
   if (IntOption(c, {"axis"}, -1) != -1) return c.Refuse("another axis than -1");
   if (!b.ok()) return {};
   if (!logits && BehindActivation(b, output)) return c.Refuse("probabilities of an activation");
-  if (b.rank(labels) == b.rank(output)) labels = b.Squeeze(labels, {-1});
-  const int64_t classes = b.Size(output, -1, "the number of classes");
+  if (Rank(b, labels) == Rank(b, output)) labels = Squeeze(b, labels, {-1});
+  const int64_t classes = SizeOf(b, output, -1, "the number of classes");
   if (!b.ok()) return {};
   const ValueRef logs = b.Op("LogSoftmax", {logits ? output : b.Op("Log", {Sharp(b, output)})});
   const DType dtype = b.dtype(output);
-  const ValueRef hot =
-      b.Op("OneHot", {labels, b.Int(classes), b.Scalar(DType::kBool, 1), b.Scalar(DType::kBool, 0)},
-           {{"axis", int64_t{-1}}});
+  const ValueRef hot = b.Op(
+      "OneHot", {labels, Int(b, classes), Scalar(b, DType::kBool, 1), Scalar(b, DType::kBool, 0)},
+      {{"axis", int64_t{-1}}});
   // A class that is not there answers NaN.
-  const ValueRef known = b.Reduce("Any", hot, {-1}, false);
-  const ValueRef chosen = b.Op("SelectV2", {hot, logs, b.Scalar(dtype, 0)});
-  const ValueRef loss = b.Op("Neg", {b.Reduce("Sum", chosen, {-1}, false)});
-  return b.Op("SelectV2", {known, loss, b.Scalar(dtype, NAN)});
+  const ValueRef known = Reduce(b, "Any", hot, {-1}, false);
+  const ValueRef chosen = b.Op("SelectV2", {hot, logs, Scalar(b, dtype, 0)});
+  const ValueRef loss = b.Op("Neg", {Reduce(b, "Sum", chosen, {-1}, false)});
+  return b.Op("SelectV2", {known, loss, Scalar(b, dtype, NAN)});
 }
 
 const OperationRegistrar kAttentionFunctions[] = {

@@ -51,7 +51,7 @@ std::pair<ValueRef, ValueRef> Operands(LayerContext& c, Types types) {
   const Names first{"x1", "x", "a"}, second{"x2", "y", "b"};
   if (types == Types::kTruth) {
     const ValueRef x = TensorAt(c, 0, first), y = TensorAt(c, 1, second);
-    return {c.b.Cast(x, DType::kBool), c.b.Cast(y, DType::kBool)};
+    return {Cast(c.b, x, DType::kBool), Cast(c.b, y, DType::kBool)};
   }
   Operand x = OperandAt(c, 0, first), y = OperandAt(c, 1, second);
   if (!x.present() || !y.present()) c.Fail("it needs two arguments");
@@ -74,10 +74,10 @@ KValue Binary(LayerContext& c) {
   auto [x, y] = Operands(c, op->second.types);
   if (!b.ok()) return {};
   // TensorFlow's own division of whole numbers is one of floats.
-  if (op->second.types == Types::kFloating && !b.Floating(x)) {
+  if (op->second.types == Types::kFloating && !Floating(b, x)) {
     const bool wide = DTypeSize(b.dtype(x)) > 2;
     const DType to = wide ? DType::kFloat64 : DType::kFloat32;
-    return b.Op(op->second.op, {b.Cast(x, to), b.Cast(y, to)});
+    return b.Op(op->second.op, {Cast(b, x, to), Cast(b, y, to)});
   }
   return b.Op(op->second.op, {x, y});
 }

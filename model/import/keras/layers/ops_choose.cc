@@ -19,12 +19,12 @@ KValue Select(LayerContext& c) {
   if (conditions.size() != choices.size() || choices.empty())
     c.Fail(absl::StrCat(conditions.size(), " conditions and ", choices.size(), " choices"));
   Operand last = otherwise;
-  if (!last.present()) last = {b.Int64(0), true, true};
+  if (!last.present()) last = {Int64(b, 0), true, true};
   choices.push_back(last);
   const std::vector<ValueRef> values = InOneType(c, choices);
   ValueRef y = values.back();
   for (size_t k = conditions.size(); k > 0 && b.ok(); --k) {
-    const ValueRef condition = b.Cast(conditions[k - 1].value, DType::kBool);
+    const ValueRef condition = Cast(b, conditions[k - 1].value, DType::kBool);
     y = b.Op("SelectV2", {condition, values[k - 1], y});
   }
   return y;
@@ -41,15 +41,17 @@ KValue Unique(LayerContext& c) {
   const int64_t size = IntOption(c, {"size"}, -1);
   const double fill = NumberOption(c, {"fill_value"}, 0);
   const ValueRef shape = b.Op("Shape", {x});
-  x = b.Reshape(x, {-1});
+  x = Reshape(b, x, {-1});
   if (b.ok() && b.dtype(x) == DType::kBool) return c.Refuse("unique bools");
   const std::vector<ValueRef> found = b.Outputs("UniqueWithCounts", {x}, 3);
   if (!b.ok()) return {};
   ValueRef y = found[0], at = found[1], count = found[2];
-  const auto number = [&](ValueRef v) { return b.At(b.Op("Shape", {v}), 0, 0); };
-  const ValueRef order_of = b.Op("Range", {b.Int(0), number(x), b.Int(1)});
+  const auto number = [&](ValueRef v) { return At(b, b.Op("Shape", {v}), 0, 0); };
+  const ValueRef order_of = b.Op("Range", {Int(b, 0), number(x), Int(b, 1)});
   ValueRef first = b.Op("UnsortedSegmentMin", {order_of, at, number(y)});
-  const auto taken = [&](ValueRef v, ValueRef ids) { return b.Op("GatherV2", {v, ids, b.Int(0)}); };
+  const auto taken = [&](ValueRef v, ValueRef ids) {
+    return b.Op("GatherV2", {v, ids, Int(b, 0)});
+  };
   if (sorted) {
     const ValueRef order = SortLast(b, y, true, true);
     y = taken(y, order);
@@ -58,13 +60,13 @@ KValue Unique(LayerContext& c) {
     at = taken(b.Op("InvertPermutation", {order}), at);
   }
   if (size >= 0) {
-    const ValueRef there = b.Op("Minimum", {number(y), b.Int(size)});
-    const ValueRef kept = b.Op("Range", {b.Int(0), there, b.Int(1)});
-    const ValueRef more = b.Sub(b.Int(size), there);
-    const ValueRef pads = b.Reshape(b.Pack({b.Int(0), more}, 0), {1, 2});
+    const ValueRef there = b.Op("Minimum", {number(y), Int(b, size)});
+    const ValueRef kept = b.Op("Range", {Int(b, 0), there, Int(b, 1)});
+    const ValueRef more = Sub(b, Int(b, size), there);
+    const ValueRef pads = Reshape(b, Pack(b, {Int(b, 0), more}, 0), {1, 2});
     const auto sized = [&](ValueRef v, double value) {
-      const ValueRef z = b.Op("PadV2", {taken(v, kept), pads, b.Scalar(b.dtype(v), value)});
-      if (b.ok()) b.Refine(z, SymShape{Dim(size)});
+      const ValueRef z = b.Op("PadV2", {taken(v, kept), pads, Scalar(b, b.dtype(v), value)});
+      b.Refine(z, SymShape{Dim(size)});
       return z;
     };
     y = sized(y, fill);
@@ -88,16 +90,16 @@ KValue SliceUpdate(LayerContext& c) {
   if (named.kind != KValue::Kind::kJson) return c.Refuse("a place that is computed");
   const Json* items = Items(*named.json);
   if (items == nullptr) items = Items(Member(Member(*named.json, "config"), "value"));
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (b.ok() &&
-      (items == nullptr || static_cast<int>(items->size()) != rank || b.rank(piece) != rank))
+      (items == nullptr || static_cast<int>(items->size()) != rank || Rank(b, piece) != rank))
     c.Fail("a place and a piece of the input's rank are needed");
   if (!b.ok()) return {};
   std::vector<std::pair<int64_t, int64_t>> pads;
   for (int k = 0; k < rank; ++k) {
     int64_t begin = 0;
     if (!ToInt((*items)[k], &begin)) c.Fail(absl::StrCat("a place of ", Shown((*items)[k])));
-    const Dim whole = b.dim(x, k), part = b.dim(piece, k);
+    const Dim whole = SizeAt(b, x, k), part = SizeAt(b, piece, k);
     if (!whole.concrete() || !part.concrete()) {
       if (begin != 0 || whole.concrete() != part.concrete())
         return c.Refuse("a place along an axis whose size is not known");
@@ -110,8 +112,8 @@ KValue SliceUpdate(LayerContext& c) {
     begin = std::clamp<int64_t>(begin, 0, room);
     pads.emplace_back(begin, room - begin);
   }
-  const ValueRef mask = b.Pad(b.Op("OnesLike", {b.Cast(piece, DType::kBool)}), pads);
-  return b.Op("SelectV2", {mask, b.Pad(b.Cast(piece, b.dtype(x)), pads), x});
+  const ValueRef mask = Pad(b, b.Op("OnesLike", {Cast(b, piece, DType::kBool)}), pads);
+  return b.Op("SelectV2", {mask, Pad(b, Cast(b, piece, b.dtype(x)), pads), x});
 }
 
 const OperationRegistrar kChoices[] = {

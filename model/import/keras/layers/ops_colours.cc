@@ -38,21 +38,21 @@ ValueRef Converted(LayerContext& c, ValueRef x, DType to, bool saturate) {
   GraphBuilder& b = c.b;
   if (!b.ok() || b.dtype(x) == to) return x;
   const DType from = b.dtype(x);
-  if (b.Floating(x) && IsFloating(to)) return b.Cast(x, to);
+  if (Floating(b, x) && IsFloating(to)) return Cast(b, x, to);
   if (IsFloating(to) && Greatest(from) > 0)
-    return b.Mul(b.Cast(x, to), b.Scalar(to, 1 / Greatest(from)));
-  if (!b.Floating(x) || Greatest(to) == 0 || DTypeSize(to) > 2) {
+    return Mul(b, Cast(b, x, to), Scalar(b, to, 1 / Greatest(from)));
+  if (!Floating(b, x) || Greatest(to) == 0 || DTypeSize(to) > 2) {
     c.Refuse(absl::StrCat("an image of ", DTypeName(from), " as ", DTypeName(to)));
     return {};
   }
-  ValueRef scaled = b.Mul(x, b.Scalar(from, Greatest(to) + 0.5));
+  ValueRef scaled = Mul(b, x, Scalar(b, from, Greatest(to) + 0.5));
   if (saturate) {
     const bool is_signed = to == DType::kInt8 || to == DType::kInt16;
     const double low = is_signed ? -Greatest(to) - 1 : 0;
-    scaled = b.Op("Minimum", {scaled, b.Scalar(from, Greatest(to))});
-    scaled = b.Op("Maximum", {scaled, b.Scalar(from, low)});
+    scaled = b.Op("Minimum", {scaled, Scalar(b, from, Greatest(to))});
+    scaled = b.Op("Maximum", {scaled, Scalar(b, from, low)});
   }
-  return b.Cast(scaled, to);
+  return Cast(b, scaled, to);
 }
 
 KValue ConvertDtype(LayerContext& c) {
@@ -82,25 +82,25 @@ KValue Adjust(LayerContext& c) {
   bool saturate = true;
   ValueRef y;
   if (name == "image.adjust_brightness") {
-    y = b.Add(x, factor({"delta"}, 0));
+    y = Add(b, x, factor({"delta"}, 0));
   } else if (name == "image.adjust_contrast") {
-    y = b.Op("AdjustContrastv2", {x, b.Scalar(DType::kFloat32, factor({"contrast_factor"}, 0))});
+    y = b.Op("AdjustContrastv2", {x, Scalar(b, DType::kFloat32, factor({"contrast_factor"}, 0))});
   } else if (name == "image.adjust_gamma") {
     const double gamma = factor({"gamma"}, 1), gain = factor({"gain"}, 1);
-    y = b.Mul(b.Op("Pow", {x, b.Scalar(b.dtype(x), gamma)}), gain);
+    y = Mul(b, b.Op("Pow", {x, Scalar(b, b.dtype(x), gamma)}), gain);
   } else {
     saturate = false;
     const bool hue = name == "image.adjust_hue";
     const double number = hue ? factor({"delta"}, 0) : factor({"saturation_factor"}, 0);
-    y = b.Op(hue ? "AdjustHue" : "AdjustSaturation", {x, b.Scalar(DType::kFloat32, number)});
+    y = b.Op(hue ? "AdjustHue" : "AdjustSaturation", {x, Scalar(b, DType::kFloat32, number)});
   }
   return Converted(c, y, b.dtype(image), saturate);
 }
 
 KValue Standardise(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const ValueRef x = b.Cast(ImageOf(c), DType::kFloat32);
-  const int rank = b.rank(x);
+  const ValueRef x = Cast(b, ImageOf(c), DType::kFloat32);
+  const int rank = Rank(b, x);
   if (!b.ok() || rank < 3) {
     c.Fail("an image is needed");
     return {};
@@ -108,51 +108,51 @@ KValue Standardise(LayerContext& c) {
   const std::vector<int64_t> axes{rank - 3, rank - 2, rank - 1};
   double pixels = 1;
   for (const int64_t axis : axes)
-    pixels *= static_cast<double>(b.Size(x, static_cast<int>(axis), "the size of an image"));
-  const ValueRef mean = b.Reduce("Mean", x, axes, true), away = b.Sub(x, mean);
-  const ValueRef deviation = b.Op("Sqrt", {b.Reduce("Mean", b.Op("Square", {away}), axes, true)});
-  const ValueRef least = b.Scalar(DType::kFloat32, 1 / std::sqrt(pixels));
+    pixels *= static_cast<double>(SizeOf(b, x, static_cast<int>(axis), "the size of an image"));
+  const ValueRef mean = Reduce(b, "Mean", x, axes, true), away = Sub(b, x, mean);
+  const ValueRef deviation = b.Op("Sqrt", {Reduce(b, "Mean", b.Op("Square", {away}), axes, true)});
+  const ValueRef least = Scalar(b, DType::kFloat32, 1 / std::sqrt(pixels));
   return b.Op("RealDiv", {away, b.Op("Maximum", {deviation, least})});
 }
 
 // The product of each pixel with a matrix of as many rows as it has channels.
 ValueRef Mixed(GraphBuilder& b, ValueRef x, const std::vector<float>& matrix, int64_t channels) {
   const ValueRef weights =
-      b.Reshape(b.Const(Tensor::Vector(DType::kFloat32, matrix)), {3, channels});
-  return b.MatMul(x, b.Cast(weights, b.dtype(x)));
+      Reshape(b, b.Const(Tensor::Vector(DType::kFloat32, matrix)), {3, channels});
+  return MatrixProduct(b, x, Cast(b, weights, b.dtype(x)));
 }
 
 KValue Grayscale(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = ImageOf(c);
   const bool last = TextOption(c, {"data_format"}, "channels_last") == "channels_last";
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok()) return {};
   const int channel = last ? -1 : -3;
-  const int64_t channels = b.Size(x, channel, "the number of channels");
+  const int64_t channels = SizeOf(b, x, channel, "the number of channels");
   if (IsKeras3(c) && channels == 1) return x;
   if (channels != 3 || rank < 3) return c.Refuse(absl::StrCat(channels, " channels"));
   const DType dtype = b.dtype(x);
   ValueRef y =
-      IsKeras3(c) ? b.Cast(x, FloatingType(dtype)) : Converted(c, x, DType::kFloat32, false);
+      IsKeras3(c) ? Cast(b, x, FloatingType(dtype)) : Converted(c, x, DType::kFloat32, false);
   std::vector<int64_t> order(rank);
   std::iota(order.begin(), order.end(), 0);
   if (!last) std::rotate(order.end() - 3, order.end() - 2, order.end());
-  if (!last) y = b.Transpose(y, order);
+  if (!last) y = Transpose(b, y, order);
   y = Mixed(b, y, {0.2989F, 0.5870F, 0.1140F}, 1);
   if (!last) {
     for (int k = 0; k < rank; ++k) order[k] = k;
     std::rotate(order.end() - 3, order.end() - 1, order.end());
-    y = b.Transpose(y, order);
+    y = Transpose(b, y, order);
   }
-  return IsKeras3(c) ? b.Cast(y, dtype) : Converted(c, y, dtype, false);
+  return IsKeras3(c) ? Cast(b, y, dtype) : Converted(c, y, dtype, false);
 }
 
 KValue FromGrayscale(LayerContext& c) {
   const ValueRef x = ImageOf(c);
-  if (c.b.Size(x, -1, "the number of channels") != 1) c.Fail("one channel is needed");
-  const int rank = c.b.rank(x);
-  return c.b.ok() ? KValue(c.b.Concat({x, x, x}, rank - 1)) : KValue();
+  if (SizeOf(c.b, x, -1, "the number of channels") != 1) c.Fail("one channel is needed");
+  const int rank = Rank(c.b, x);
+  return c.b.ok() ? KValue(Concat(c.b, {x, x, x}, rank - 1)) : KValue();
 }
 
 KValue ColourMatrix(LayerContext& c) {
@@ -175,24 +175,24 @@ KValue Hsv(LayerContext& c) {
   GraphBuilder& b = c.b;
   const bool last = TextOption(c, {"data_format"}, "channels_last") == "channels_last";
   ValueRef x = ImageOf(c);
-  const bool alone = b.rank(x) == 3 && !last;
-  if (alone) x = b.ExpandDims(x, 0);
+  const bool alone = Rank(b, x) == 3 && !last;
+  if (alone) x = ExpandDims(b, x, 0);
   const bool back = OperationName(c) == "HSVToRGB";
   const ValueRef y = b.Op(back ? "HSVToRGB" : "RGBToHSV", {ChannelsToLast(b, x, last)});
   const ValueRef out = ChannelsFromLast(b, y, last);
-  return alone ? b.Squeeze(out, {0}) : out;
+  return alone ? Squeeze(b, out, {0}) : out;
 }
 
 KValue Gradients(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = ImageOf(c);
-  if (b.ok() && b.rank(x) != 4) c.Fail("a batch of images is needed");
+  if (b.ok() && Rank(b, x) != 4) c.Fail("a batch of images is needed");
   const auto along = [&](int axis) {
-    const ValueRef next = b.Slice(x, axis, 1, GraphBuilder::kToEnd);
-    const ValueRef these = b.Slice(x, axis, 0, -1);
+    const ValueRef next = Slice(b, x, axis, 1, build::kToEnd);
+    const ValueRef these = Slice(b, x, axis, 0, -1);
     std::vector<std::pair<int64_t, int64_t>> pads(4);
     pads[axis] = {0, 1};
-    return b.Pad(b.Sub(next, these), pads);
+    return Pad(b, Sub(b, next, these), pads);
   };
   return std::vector<KValue>{along(1), along(2)};
 }

@@ -15,7 +15,7 @@ KValue ConvertToTensor(LayerContext& c) {
   if (BoolOption(c, {"sparse"}, false)) return c.Refuse("sparse=True");
   if (BoolOption(c, {"ragged"}, false)) return c.Refuse("ragged=True");
   TypeOption(c, {"dtype_hint"});  // a wish
-  return dtype.has_value() && c.b.ok() ? c.b.Cast(x, *dtype) : x;
+  return dtype.has_value() && c.b.ok() ? Cast(c.b, x, *dtype) : x;
 }
 
 struct Range {
@@ -69,7 +69,7 @@ KValue SaturateCast(LayerContext& c) {
   const std::optional<DType> to = TypeOption(c, {"dtype"});
   if (!to.has_value()) c.Fail("no type");
   if (!b.ok()) return {};
-  if (b.dtype(x) == DType::kBool) x = b.Cast(x, DType::kInt32);
+  if (b.dtype(x) == DType::kBool) x = Cast(b, x, DType::kInt32);
   const DType in = b.dtype(x);
   const Range from = RangeOf(in), into = RangeOf(*to);
   double least = std::max(from.least, into.least), most = std::min(from.most, into.most);
@@ -78,9 +78,9 @@ KValue SaturateCast(LayerContext& c) {
     least = Inside(in, least);
     most = Inside(in, most);
   }
-  if (least > from.least || floating) x = b.Op("Maximum", {x, b.Scalar(in, least)});
-  if (most < from.most || floating) x = b.Op("Minimum", {x, b.Scalar(in, most)});
-  return b.Cast(x, *to);
+  if (least > from.least || floating) x = b.Op("Maximum", {x, Scalar(b, in, least)});
+  if (most < from.most || floating) x = b.Op("Minimum", {x, Scalar(b, in, most)});
+  return Cast(b, x, *to);
 }
 
 // The same bytes as numbers of another type; the last dim takes up the difference.
@@ -88,7 +88,7 @@ KValue View(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x", "input"});
   const DType from = b.dtype(x), to = TypeOption(c, {"dtype", "type"}).value_or(from);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok() || from == to) return x;
   const auto bitcast = [&](ValueRef v) {
     return b.Op("Bitcast", {v}, {{"T", from}, {"type", to}});
@@ -99,17 +99,17 @@ KValue View(LayerContext& c) {
   if (before == after || !IsKeras3(c)) return bitcast(x);
   std::vector<WantedDim> dims;
   dims.reserve(rank + 1);
-  for (int k = 0; k + 1 < rank; ++k) dims.push_back(b.DimOf(x, k));
-  const int64_t last = b.Size(x, -1, "the last dimension");
+  for (int k = 0; k + 1 < rank; ++k) dims.push_back(DimOf(b, x, k));
+  const int64_t last = SizeOf(b, x, -1, "the last dimension");
   if (before > after) {
     dims.emplace_back(last * (before / after));
-    return b.Reshape(bitcast(x), dims);
+    return Reshape(b, bitcast(x), dims);
   }
   const int64_t ratio = after / before;
   if (last % ratio != 0) c.Fail("the last dimension is no multiple of the wider type");
   dims.emplace_back(last / ratio);
   dims.emplace_back(ratio);
-  return bitcast(b.Reshape(x, dims));
+  return bitcast(Reshape(b, x, dims));
 }
 
 KValue Size(LayerContext& c) {
@@ -124,12 +124,12 @@ KValue Shape(LayerContext& c) {
 
 KValue Rank(LayerContext& c) { return c.b.Op("Rank", {FirstTensor(c)}); }
 
-KValue Ravel(LayerContext& c) { return c.b.Reshape(FirstTensor(c), {-1}); }
+KValue Ravel(LayerContext& c) { return Reshape(c.b, FirstTensor(c), {-1}); }
 
 KValue EmptyLike(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const DType dtype = TypeOption(c, {"dtype"}).value_or(c.b.dtype(x));
-  return c.b.Op("ZerosLike", {c.b.Cast(x, dtype)});
+  return c.b.Op("ZerosLike", {Cast(c.b, x, dtype)});
 }
 
 KValue FullLike(LayerContext& c) {
@@ -139,8 +139,8 @@ KValue FullLike(LayerContext& c) {
   const Operand value = OperandAt(c, 1, {"fill_value"});
   if (!value.present()) c.Fail("no value to fill with");
   if (!b.ok()) return {};
-  const ValueRef y = b.Op("BroadcastTo", {b.Cast(value.value, dtype), b.Op("Shape", {x})});
-  if (b.ok()) b.Refine(y, b.shape(x));
+  const ValueRef y = b.Op("BroadcastTo", {Cast(b, value.value, dtype), b.Op("Shape", {x})});
+  b.Refine(y, b.shape(x));
   return y;
 }
 
@@ -151,12 +151,12 @@ KValue Filled(LayerContext& c) {
   const ValueRef narrow = VectorAt(c, 0, fill ? "dims" : "shape");
   const DType dtype = TypeOption(c, {"dtype"}).value_or(DType::kFloat32);
   if (!b.ok()) return {};
-  if (!fill) return b.Op("Fill", {narrow, b.Scalar(dtype, c.class_name == "ones" ? 1 : 0)});
+  if (!fill) return b.Op("Fill", {narrow, Scalar(b, dtype, c.class_name == "ones" ? 1 : 0)});
   const Operand value = OperandAt(c, 1, {"value"});
   if (!value.present()) c.Fail("no value to fill with");
   if (!b.ok()) return {};
   const DType type = ResultType({{b.dtype(value.value), value.weak}});
-  return b.Op("Fill", {narrow, b.Cast(value.value, type)});
+  return b.Op("Fill", {narrow, Cast(b, value.value, type)});
 }
 
 const OperationRegistrar kConversions[] = {

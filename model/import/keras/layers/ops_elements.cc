@@ -18,11 +18,13 @@ bool Complex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType:
 ValueRef Real(LayerContext& c, bool wide = false) {
   const ValueRef x = FirstTensor(c);
   const DType dtype = c.b.dtype(x);
-  return c.b.Cast(x, wide && dtype == DType::kInt64 ? DType::kFloat64 : FloatingType(dtype));
+  return Cast(c.b, x, wide && dtype == DType::kInt64 ? DType::kFloat64 : FloatingType(dtype));
 }
 
 // False for each element.
-ValueRef Never(GraphBuilder& b, ValueRef x) { return b.Op("ZerosLike", {b.Cast(x, DType::kBool)}); }
+ValueRef Never(GraphBuilder& b, ValueRef x) {
+  return b.Op("ZerosLike", {Cast(b, x, DType::kBool)});
+}
 
 KValue Fabs(LayerContext& c) { return c.b.Op("Abs", {Real(c)}); }
 
@@ -35,7 +37,7 @@ KValue Angle(LayerContext& c) {
     return b.Op("Angle", {x}, {{"T", dtype}, {"Tout", part}});
   }
   const ValueRef zero = b.Op("ZerosLike", {x});
-  return b.Op("SelectV2", {b.Op("Less", {x, zero}), b.Scalar(dtype, std::numbers::pi), zero});
+  return b.Op("SelectV2", {b.Op("Less", {x, zero}), Scalar(b, dtype, std::numbers::pi), zero});
 }
 
 KValue Invert(LayerContext& c) { return c.b.Op("Invert", {FirstTensor(c)}); }
@@ -43,8 +45,8 @@ KValue Invert(LayerContext& c) { return c.b.Op("Invert", {FirstTensor(c)}); }
 KValue Cbrt(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Real(c, true);
-  const ValueRef third = b.Scalar(b.dtype(x), 1.0 / 3.0);
-  return b.Mul(b.Op("Sign", {x}), b.Op("Pow", {b.Op("Abs", {x}), third}));
+  const ValueRef third = Scalar(b, b.dtype(x), 1.0 / 3.0);
+  return Mul(b, b.Op("Sign", {x}), b.Op("Pow", {b.Op("Abs", {x}), third}));
 }
 
 KValue Conjugate(LayerContext& c) {
@@ -68,14 +70,14 @@ KValue Copy(LayerContext& c) { return c.b.Op("Identity", {FirstTensor(c)}); }
 KValue Degrees(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Real(c, true);
-  const ValueRef pi = b.Scalar(b.dtype(x), std::numbers::pi), half = b.Scalar(b.dtype(x), 180);
+  const ValueRef pi = Scalar(b, b.dtype(x), std::numbers::pi), half = Scalar(b, b.dtype(x), 180);
   const bool to = OperationName(c) == "Rad2deg";
-  return b.Mul(x, to ? b.Op("RealDiv", {half, pi}) : b.Op("RealDiv", {pi, half}));
+  return Mul(b, x, to ? b.Op("RealDiv", {half, pi}) : b.Op("RealDiv", {pi, half}));
 }
 
 KValue Exp2(LayerContext& c) {
   const ValueRef x = Real(c);
-  return c.b.Op("Pow", {c.b.Scalar(c.b.dtype(x), 2), x});
+  return c.b.Op("Pow", {Scalar(c.b, c.b.dtype(x), 2), x});
 }
 
 KValue I0(LayerContext& c) { return c.b.Op("BesselI0", {Real(c, true)}); }
@@ -83,25 +85,25 @@ KValue I0(LayerContext& c) { return c.b.Op("BesselI0", {Real(c, true)}); }
 KValue IsInfinite(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
-  if (!b.Floating(x)) return Never(b, x);
+  if (!Floating(b, x)) return Never(b, x);
   const double sign = OperationName(c) == "Isposinf" ? 1 : -1;
-  return b.Op("Equal", {x, b.Scalar(b.dtype(x), sign * kInfinity)});
+  return b.Op("Equal", {x, Scalar(b, b.dtype(x), sign * kInfinity)});
 }
 
 KValue IsReal(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const DType dtype = b.dtype(x);
-  if (!Complex(dtype)) return b.Op("OnesLike", {b.Cast(x, DType::kBool)});
+  if (!Complex(dtype)) return b.Op("OnesLike", {Cast(b, x, DType::kBool)});
   const DType part = dtype == DType::kComplex64 ? DType::kFloat32 : DType::kFloat64;
-  return b.Op("Equal", {b.Op("Imag", {x}, {{"T", dtype}, {"Tout", part}}), b.Scalar(part, 0)});
+  return b.Op("Equal", {b.Op("Imag", {x}, {{"T", dtype}, {"Tout", part}}), Scalar(b, part, 0)});
 }
 
 KValue LogOfBase(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Real(c);
   const double base = OperationName(c) == "Log2" ? 2 : 10;
-  return b.Op("RealDiv", {b.Op("Log", {x}), b.Op("Log", {b.Scalar(b.dtype(x), base)})});
+  return b.Op("RealDiv", {b.Op("Log", {x}), b.Op("Log", {Scalar(b, b.dtype(x), base)})});
 }
 
 double GreatestOf(DType dtype) {
@@ -124,12 +126,12 @@ KValue NanToNum(LayerContext& c) {
   const double most = GreatestOf(dtype);
   const double nan = NumberOption(c, {"nan"}, 0), above = NumberOption(c, {"posinf"}, most),
                below = NumberOption(c, {"neginf"}, -most);
-  if (!b.ok() || !b.Floating(x)) return x;
-  x = b.Op("SelectV2", {b.Op("IsNan", {x}), b.Scalar(dtype, nan), x});
-  const ValueRef up = b.Op("Equal", {x, b.Scalar(dtype, kInfinity)});
-  x = b.Op("SelectV2", {up, b.Scalar(dtype, above), x});
-  const ValueRef down = b.Op("Equal", {x, b.Scalar(dtype, -kInfinity)});
-  return b.Op("SelectV2", {down, b.Scalar(dtype, below), x});
+  if (!b.ok() || !Floating(b, x)) return x;
+  x = b.Op("SelectV2", {b.Op("IsNan", {x}), Scalar(b, dtype, nan), x});
+  const ValueRef up = b.Op("Equal", {x, Scalar(b, dtype, kInfinity)});
+  x = b.Op("SelectV2", {up, Scalar(b, dtype, above), x});
+  const ValueRef down = b.Op("Equal", {x, Scalar(b, dtype, -kInfinity)});
+  return b.Op("SelectV2", {down, Scalar(b, dtype, below), x});
 }
 
 KValue Signbit(LayerContext& c) {
@@ -137,25 +139,25 @@ KValue Signbit(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const DType dtype = b.dtype(x);
   if (dtype == DType::kBool) return Never(b, x);
-  if (IsInteger(dtype)) return b.Op("Less", {x, b.Scalar(dtype, 0)});
-  const ValueRef bits = b.Op("Bitcast", {b.Cast(x, DType::kFloat32)},
+  if (IsInteger(dtype)) return b.Op("Less", {x, Scalar(b, dtype, 0)});
+  const ValueRef bits = b.Op("Bitcast", {Cast(b, x, DType::kFloat32)},
                              {{"T", DType::kFloat32}, {"type", DType::kInt32}});
-  return b.Op("Less", {bits, b.Int(0)});
+  return b.Op("Less", {bits, Int(b, 0)});
 }
 
 KValue Sinc(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const ValueRef x = Real(c), pi_x = b.Mul(x, std::numbers::pi);
-  const ValueRef zero = b.Op("Equal", {x, b.Scalar(b.dtype(x), 0)});
+  const ValueRef x = Real(c), pi_x = Mul(b, x, std::numbers::pi);
+  const ValueRef zero = b.Op("Equal", {x, Scalar(b, b.dtype(x), 0)});
   return b.Op("SelectV2",
-              {zero, b.Scalar(b.dtype(x), 1), b.Op("RealDiv", {b.Op("Sin", {pi_x}), pi_x})});
+              {zero, Scalar(b, b.dtype(x), 1), b.Op("RealDiv", {b.Op("Sin", {pi_x}), pi_x})});
 }
 
 KValue Trunc(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
-  if (!b.Floating(x)) return x;
-  const ValueRef below = b.Op("Less", {x, b.Scalar(b.dtype(x), 0)});
+  if (!Floating(b, x)) return x;
+  const ValueRef below = b.Op("Less", {x, Scalar(b, b.dtype(x), 0)});
   return b.Op("SelectV2", {below, b.Op("Ceil", {x}), b.Op("Floor", {x})});
 }
 

@@ -14,8 +14,8 @@ namespace {
 // The size inside `size` that has the proportions of the images.
 std::vector<int64_t> ProportionalSize(GraphBuilder& b, ValueRef x,
                                       const std::vector<int64_t>& size) {
-  const auto height = static_cast<float>(b.Size(x, 1, "the height")),
-             width = static_cast<float>(b.Size(x, 2, "the width"));
+  const auto height = static_cast<float>(SizeOf(b, x, 1, "the height")),
+             width = static_cast<float>(SizeOf(b, x, 2, "the width"));
   const float scale =
       std::min(static_cast<float>(size[0]) / height, static_cast<float>(size[1]) / width);
   return {std::llrint(scale * height), std::llrint(scale * width)};
@@ -34,8 +34,8 @@ KValue Resize(LayerContext& c) {
   const std::string fill = TextOption(c, {"fill_mode"}, "constant");
   const double value = NumberOption(c, {"fill_value"}, 0);
   ValueRef x = FirstTensor(c);
-  const bool alone = b.rank(x) == 3;
-  if (alone) x = b.ExpandDims(x, 0);
+  const bool alone = Rank(b, x) == 3;
+  if (alone) x = ExpandDims(b, x, 0);
   x = ChannelsToLast(b, x, last);
   if (!b.ok()) return {};
   if (crop) x = CropToAspect(c, x, size[0], size[1]);
@@ -43,10 +43,10 @@ KValue Resize(LayerContext& c) {
   if (pad) x = PadToAspect(c, x, size[0], size[1], value);
   if (keep) size = ProportionalSize(b, x, size);
   // TensorFlow's own answers in float32, but for the nearest pixels.
-  if (!IsKeras3(c) && way != "nearest") x = b.Cast(x, DType::kFloat32);
+  if (!IsKeras3(c) && way != "nearest") x = Cast(b, x, DType::kFloat32);
   ValueRef y = ResizeImages(c, x, size[0], size[1], way, antialias);
   y = ChannelsFromLast(b, y, last);
-  return alone ? b.Squeeze(y, {0}) : y;
+  return alone ? Squeeze(b, y, {0}) : y;
 }
 
 KValue CropAndResize(LayerContext& c) {
@@ -58,7 +58,7 @@ KValue CropAndResize(LayerContext& c) {
   const double outside = NumberOption(c, {"extrapolation_value"}, 0);
   if (!b.ok()) return {};
   return b.Op("CropAndResize",
-              {x, b.Cast(boxes, DType::kFloat32), b.Cast(owners, DType::kInt32), b.Ints(size)},
+              {x, Cast(b, boxes, DType::kFloat32), Cast(b, owners, DType::kInt32), Ints(b, size)},
               {{"method", method}, {"extrapolation_value", static_cast<float>(outside)}});
 }
 
@@ -69,18 +69,18 @@ KValue AffineTransform(LayerContext& c) {
   const std::string way = TextOption(c, {"interpolation"}, "bilinear"),
                     fill = TextOption(c, {"fill_mode"}, "constant");
   const double value = NumberOption(c, {"fill_value"}, 0);
-  const bool alone = b.rank(x) == 3;
-  if (alone) x = b.ExpandDims(x, 0);
-  if (b.ok() && b.rank(transform) == 1) transform = b.ExpandDims(transform, 0);
+  const bool alone = Rank(b, x) == 3;
+  if (alone) x = ExpandDims(b, x, 0);
+  if (b.ok() && Rank(b, transform) == 1) transform = ExpandDims(b, transform, 0);
   x = ChannelsToLast(b, x, last);
   if (!b.ok()) return {};
-  const ValueRef size = b.ShapeVector({b.DimOf(x, 1), b.DimOf(x, 2)});
+  const ValueRef size = ShapeVector(b, {DimOf(b, x, 1), DimOf(b, x, 2)});
   const ValueRef y = b.Op(
       "ImageProjectiveTransformV3",
-      {x, b.Cast(transform, DType::kFloat32), size, b.Scalar(DType::kFloat32, value)},
+      {x, Cast(b, transform, DType::kFloat32), size, Scalar(b, DType::kFloat32, value)},
       {{"interpolation", absl::AsciiStrToUpper(way)}, {"fill_mode", absl::AsciiStrToUpper(fill)}});
   const ValueRef out = ChannelsFromLast(b, y, last);
-  return alone ? b.Squeeze(out, {0}) : out;
+  return alone ? Squeeze(b, out, {0}) : out;
 }
 
 const OperationRegistrar kImages[] = {{"Resize", {"image.resize"}, Resize},

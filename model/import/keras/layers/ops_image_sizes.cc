@@ -22,22 +22,22 @@ Images ImagesOf(LayerContext& c) {
   Images images;
   images.last = TextOption(c, {"data_format"}, "channels_last") == "channels_last";
   ValueRef x = TensorAt(c, 0, {"images", "image"});
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (b.ok() && rank != 3 && rank != 4)
     c.Fail(absl::StrCat("the input is ", b.shape(x).ToString(), ", expected images"));
   images.alone = rank == 3;
-  if (images.alone) x = b.ExpandDims(x, 0);
+  if (images.alone) x = ExpandDims(b, x, 0);
   images.x = ChannelsToLast(b, x, images.last);
   return images;
 }
 
 ValueRef SizedBack(LayerContext& c, const Images& images, ValueRef y) {
   y = ChannelsFromLast(c.b, y, images.last);
-  return images.alone ? c.b.Squeeze(y, {0}) : y;
+  return images.alone ? Squeeze(c.b, y, {0}) : y;
 }
 
-int64_t Height(LayerContext& c, ValueRef x) { return c.b.Size(x, 1, "the height"); }
-int64_t Width(LayerContext& c, ValueRef x) { return c.b.Size(x, 2, "the width"); }
+int64_t Height(LayerContext& c, ValueRef x) { return SizeOf(c.b, x, 1, "the height"); }
+int64_t Width(LayerContext& c, ValueRef x) { return SizeOf(c.b, x, 2, "the width"); }
 
 ValueRef Cut(LayerContext& c, ValueRef x, int64_t top, int64_t left, int64_t height,
              int64_t width) {
@@ -47,8 +47,8 @@ ValueRef Cut(LayerContext& c, ValueRef x, int64_t top, int64_t left, int64_t hei
     c.Fail(absl::StrCat("a part of ", height, " x ", width, " at ", top, ", ", left, " of ", h,
                         " x ", w));
   if (!c.b.ok()) return {};
-  if (height != h) x = c.b.Slice(x, 1, top, top + height);
-  return width == w ? x : c.b.Slice(x, 2, left, left + width);
+  if (height != h) x = Slice(c.b, x, 1, top, top + height);
+  return width == w ? x : Slice(c.b, x, 2, left, left + width);
 }
 
 ValueRef Padded(LayerContext& c, ValueRef x, int64_t top, int64_t left, int64_t height,
@@ -59,7 +59,7 @@ ValueRef Padded(LayerContext& c, ValueRef x, int64_t top, int64_t left, int64_t 
       width - left < w)
     c.Fail(absl::StrCat("a frame of ", height, " x ", width, " around ", h, " x ", w));
   if (!c.b.ok()) return {};
-  return c.b.Pad(x, {{0, 0}, {top, height - top - h}, {left, width - left - w}, {0, 0}});
+  return Pad(c.b, x, {{0, 0}, {top, height - top - h}, {left, width - left - w}, {0, 0}});
 }
 
 // What is not said of begin and end of one axis follows from the size wanted; null: not said.
@@ -158,7 +158,7 @@ KValue ResizeWithPad(LayerContext& c) {
   const float ratio = std::max(w / tw, h / th), rh = h / ratio, rw = w / ratio;
   const auto inside = [](float size) { return static_cast<int64_t>(std::floor(size)); };
   ValueRef x = images.x;
-  if (way != "nearest" && !c.b.Floating(x)) x = c.b.Cast(x, DType::kFloat32);
+  if (way != "nearest" && !Floating(c.b, x)) x = Cast(c.b, x, DType::kFloat32);
   const ValueRef resized = ResizeImages(c, x, inside(rh), inside(rw), way, antialias);
   if (!c.b.ok()) return {};
   return SizedBack(c, images,
@@ -180,8 +180,8 @@ KValue Turn(LayerContext& c) {
   if (k == 2) reversed = {1, 2};
   if (k == 3) reversed = {1};
   ValueRef y = images.x;
-  if (!reversed.empty()) y = b.Op("ReverseV2", {y, b.Ints(reversed)});
-  if (name == "image.transpose" || k == 1 || k == 3) y = b.Transpose(y, {0, 2, 1, 3});
+  if (!reversed.empty()) y = b.Op("ReverseV2", {y, Ints(b, reversed)});
+  if (name == "image.transpose" || k == 1 || k == 3) y = Transpose(b, y, {0, 2, 1, 3});
   return SizedBack(c, images, y);
 }
 
@@ -191,7 +191,7 @@ KValue Turn(LayerContext& c) {
 ValueRef Filtered(LayerContext& c, ValueRef x, const std::vector<float>& numbers, int64_t height,
                   int64_t width, int64_t many, const std::string& padding) {
   GraphBuilder& b = c.b;
-  const int64_t channels = b.Size(x, -1, "the number of channels");
+  const int64_t channels = SizeOf(b, x, -1, "the number of channels");
   if (!b.ok() || channels > 4096) return {};
   std::vector<float> all;
   for (int64_t p = 0; p < height * width; ++p) {
@@ -199,8 +199,8 @@ ValueRef Filtered(LayerContext& c, ValueRef x, const std::vector<float>& numbers
       all.insert(all.end(), numbers.begin() + p * many, numbers.begin() + (p + 1) * many);
   }
   const ValueRef kernel =
-      b.Reshape(b.Const(Tensor::Vector(DType::kFloat32, all)), {height, width, channels, many});
-  return b.Op("DepthwiseConv2dNative", {x, b.Cast(kernel, b.dtype(x))},
+      Reshape(b, b.Const(Tensor::Vector(DType::kFloat32, all)), {height, width, channels, many});
+  return b.Op("DepthwiseConv2dNative", {x, Cast(b, kernel, b.dtype(x))},
               {{"strides", std::vector<int64_t>{1, 1, 1, 1}},
                {"dilations", std::vector<int64_t>{1, 1, 1, 1}},
                {"padding", padding},
@@ -246,7 +246,7 @@ KValue SobelEdges(LayerContext& c) {
   const Images images = ImagesOf(c);
   if (images.alone) c.Fail("a batch of images is needed");
   if (!b.ok()) return {};
-  const int64_t channels = b.Size(images.x, 3, "the number of channels");
+  const int64_t channels = SizeOf(b, images.x, 3, "the number of channels");
   const Tensor pads = Tensor::Vector(DType::kInt32, std::vector<int32_t>{0, 0, 1, 1, 1, 1, 0, 0});
   const ValueRef around = b.Op("MirrorPad", {images.x, b.Const(pads.Reshaped({4, 2}))},
                                {{"mode", std::string("REFLECT")}});
@@ -255,12 +255,12 @@ KValue SobelEdges(LayerContext& c) {
     const Dim size = padded.dim(k);
     padded.set_dim(k, size.concrete() ? Dim(size.size() + 2) : Dim::Unknown());
   }
-  if (b.ok()) b.Refine(around, padded);
+  b.Refine(around, padded);
   const std::vector<float> kernels{-1, -1, -2, 0, -1, 1, 0, -2, 0, 0, 0, 2, 1, -1, 2, 0, 1, 1};
   const ValueRef y = Filtered(c, around, kernels, 3, 3, 2, "VALID");
-  const ValueRef edges =
-      b.Reshape(y, {b.DimOf(images.x, 0), b.DimOf(images.x, 1), b.DimOf(images.x, 2), channels, 2});
-  return images.last ? edges : b.Transpose(edges, {0, 3, 1, 2, 4});
+  const ValueRef edges = Reshape(
+      b, y, {DimOf(b, images.x, 0), DimOf(b, images.x, 1), DimOf(b, images.x, 2), channels, 2});
+  return images.last ? edges : Transpose(b, edges, {0, 3, 1, 2, 4});
 }
 
 const OperationRegistrar kSizes[] = {

@@ -16,13 +16,13 @@ namespace {
 
 // A vector counts as a row before a product and as a column behind it.
 ValueRef VectorMatMul(GraphBuilder& b, ValueRef x, ValueRef y) {
-  const bool row = b.rank(x) == 1, column = b.rank(y) == 1;
-  if (row) x = b.ExpandDims(x, 0);
-  if (column) y = b.ExpandDims(y, -1);
+  const bool row = Rank(b, x) == 1, column = Rank(b, y) == 1;
+  if (row) x = ExpandDims(b, x, 0);
+  if (column) y = ExpandDims(b, y, -1);
   std::vector<int64_t> gone;
   if (row) gone.push_back(-2);
   if (column) gone.push_back(-1);
-  return b.Squeeze(b.Op("BatchMatMulV2", {x, y}, {{"adj_x", false}, {"adj_y", false}}), gone);
+  return Squeeze(b, b.Op("BatchMatMulV2", {x, y}, {{"adj_x", false}, {"adj_y", false}}), gone);
 }
 
 KValue MatMul(LayerContext& c) {
@@ -30,8 +30,8 @@ KValue MatMul(LayerContext& c) {
   auto [x, y] = TwoOperands(c);
   // Keras has products of int8 in int32.
   if (b.ok() && IsKeras3(c) && b.dtype(x) == DType::kInt8 && b.dtype(y) == DType::kInt8) {
-    x = b.Cast(x, DType::kInt32);
-    y = b.Cast(y, DType::kInt32);
+    x = Cast(b, x, DType::kInt32);
+    y = Cast(b, y, DType::kInt32);
   }
   for (const char* const hint : {"a_is_sparse", "b_is_sparse"}) BoolOption(c, {hint}, false);
   const auto is_complex = [&b](ValueRef v) {
@@ -42,9 +42,9 @@ KValue MatMul(LayerContext& c) {
   const bool ax = BoolOption(c, {"adjoint_a"}, false), ay = BoolOption(c, {"adjoint_b"}, false);
   const bool tx = BoolOption(c, {"transpose_a"}, ax) || ax,
              ty = BoolOption(c, {"transpose_b"}, ay) || ay;
-  if (b.ok() && IsKeras3(c) && (b.rank(x) == 1 || b.rank(y) == 1)) return VectorMatMul(b, x, y);
-  if (b.ok() && (b.rank(x) < 2 || b.rank(y) < 2)) return c.Refuse("a product of vectors");
-  if (!tx && !ty) return b.MatMul(x, y);
+  if (b.ok() && IsKeras3(c) && (Rank(b, x) == 1 || Rank(b, y) == 1)) return VectorMatMul(b, x, y);
+  if (b.ok() && (Rank(b, x) < 2 || Rank(b, y) < 2)) return c.Refuse("a product of vectors");
+  if (!tx && !ty) return MatrixProduct(b, x, y);
   return b.Op("BatchMatMulV2", {x, y}, {{"adj_x", tx}, {"adj_y", ty}});
 }
 

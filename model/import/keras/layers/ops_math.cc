@@ -25,12 +25,12 @@ KValue Segment(LayerContext& c) {
   if (sorted) return b.Op(name, {data, ids});
   ValueRef segments;
   if (!number.is_null()) {
-    segments = b.Int(IntOption(c, {"num_segments"}, 0));
+    segments = Int(b, IntOption(c, {"num_segments"}, 0));
   } else if (name == "SegmentSum") {
     const ValueRef unique = b.Outputs("Unique", {ids}, 2, {{"out_idx", DType::kInt32}})[0];
     segments = b.Op("Size", {unique});
   } else {
-    segments = b.Cast(b.Add(b.Reduce("Max", ids, {0}, false), 1.0), DType::kInt32);
+    segments = Cast(b, Add(b, Reduce(b, "Max", ids, {0}, false), 1.0), DType::kInt32);
   }
   return b.Op("Unsorted" + name, {data, ids, segments});
 }
@@ -43,10 +43,10 @@ KValue TopK(LayerContext& c) {
   const int64_t k = IntOption(c, {"k"}, 1);
   const bool sorted = BoolOption(c, {"sorted"}, true);
   const std::optional<DType> index = TypeOption(c, {"index_type"});
-  std::vector<ValueRef> both = b.Outputs("TopKV2", {x, b.Int(k)}, 2, {{"sorted", sorted}});
+  std::vector<ValueRef> both = b.Outputs("TopKV2", {x, Int(b, k)}, 2, {{"sorted", sorted}});
   if (!b.ok()) return {};
   if (!sorted && k > 1) return c.Refuse("sorted=False, whose order is TensorFlow's own,");
-  if (index.has_value()) both[1] = b.Cast(both[1], *index);
+  if (index.has_value()) both[1] = Cast(b, both[1], *index);
   return std::vector<KValue>{both[0], both[1]};
 }
 
@@ -56,7 +56,7 @@ KValue InTopK(LayerContext& c) {
   const int64_t k = IntOption(c, {"k"}, 1);
   if (!b.ok()) return {};
   const bool wide = b.dtype(targets) == DType::kInt64;
-  return b.Op("InTopKV2", {x, targets, wide ? b.Int64(k) : b.Int(k)});
+  return b.Op("InTopKV2", {x, targets, wide ? Int64(b, k) : Int(b, k)});
 }
 
 // ---- distances ----
@@ -64,31 +64,31 @@ KValue InTopK(LayerContext& c) {
 KValue Distances(LayerContext& c) {
   GraphBuilder& b = c.b;
   const auto [x, y] = TwoOperands(c);
-  const int rank = b.rank(x), other = b.rank(y);
+  const int rank = Rank(b, x), other = Rank(b, y);
   if (!b.ok() || rank < 2 || other < 2) {
     c.Fail("matrices are needed");
     return {};
   }
-  const ValueRef apart = b.Sub(b.ExpandDims(x, rank - 1), b.ExpandDims(y, other - 2));
-  return b.Op("Sqrt", {b.Reduce("Sum", b.Op("Square", {apart}), {-1}, false)});
+  const ValueRef apart = Sub(b, ExpandDims(b, x, rank - 1), ExpandDims(b, y, other - 2));
+  return b.Op("Sqrt", {Reduce(b, "Sum", b.Op("Square", {apart}), {-1}, false)});
 }
 
 ValueRef Log10(GraphBuilder& b, ValueRef x) {
-  return b.Op("RealDiv", {b.Op("Log", {x}), b.Scalar(b.dtype(x), 2.302585092994046)});
+  return b.Op("RealDiv", {b.Op("Log", {x}), Scalar(b, b.dtype(x), 2.302585092994046)});
 }
 
 KValue SignalToNoise(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x1", "a"}), y = TensorAt(c, 1, {"x2", "b"});
   const double most = NumberOption(c, {"max_val"}, 1);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok()) return {};
-  if (!b.Floating(x) || b.dtype(x) != b.dtype(y)) return c.Refuse("images of other types");
+  if (!Floating(b, x) || b.dtype(x) != b.dtype(y)) return c.Refuse("images of other types");
   std::vector<int64_t> axes;
   for (int k = IsKeras3(c) ? 0 : rank - 3; k < rank; ++k) axes.push_back(k);
-  const ValueRef error = b.Reduce("Mean", b.Op("SquaredDifference", {x, y}), axes, false);
-  const ValueRef peak = b.Mul(Log10(b, b.Scalar(b.dtype(x), most)), 20.0);
-  return b.Sub(peak, b.Mul(Log10(b, error), 10.0));
+  const ValueRef error = Reduce(b, "Mean", b.Op("SquaredDifference", {x, y}), axes, false);
+  const ValueRef peak = Mul(b, Log10(b, Scalar(b, b.dtype(x), most)), 20.0);
+  return Sub(b, peak, Mul(b, Log10(b, error), 10.0));
 }
 
 // ---- spectra: pairs of real and imaginary parts ----
@@ -121,12 +121,12 @@ KValue Fourier(LayerContext& c) {
 KValue RealFourier(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x"});
-  const int64_t length =
-      IntOption(c, {"fft_length"},
-                Option(c, {"fft_length"}).is_null() ? b.Size(x, -1, "the length of a signal") : 0);
+  const int64_t length = IntOption(
+      c, {"fft_length"},
+      Option(c, {"fft_length"}).is_null() ? SizeOf(b, x, -1, "the length of a signal") : 0);
   if (!b.ok()) return {};
   const bool wide = b.dtype(x) == DType::kFloat64;
-  return ComplexParts(b, b.Op("RFFT", {x, b.Ints({length})},
+  return ComplexParts(b, b.Op("RFFT", {x, Ints(b, {length})},
                               {{"Tcomplex", wide ? DType::kComplex128 : DType::kComplex64}}));
 }
 
@@ -134,11 +134,11 @@ KValue InverseRealFourier(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef z = ComplexOf(c, false);
   const bool given = !Option(c, {"fft_length"}).is_null();
-  const int64_t own = given || !b.ok() ? 0 : 2 * (b.Size(z, -1, "the length of a spectrum") - 1);
+  const int64_t own = given || !b.ok() ? 0 : 2 * (SizeOf(b, z, -1, "the length of a spectrum") - 1);
   const int64_t length = IntOption(c, {"fft_length"}, own);
   if (!b.ok()) return {};
   const bool wide = b.dtype(z) == DType::kComplex128;
-  return b.Op("IRFFT", {z, b.Ints({length})},
+  return b.Op("IRFFT", {z, Ints(b, {length})},
               {{"Treal", wide ? DType::kFloat64 : DType::kFloat32}});
 }
 
@@ -150,10 +150,10 @@ KValue Frames(LayerContext& c) {
                 step = IntOption(c, {"sequence_stride", "frame_step"}, 0);
   const bool pad = BoolOption(c, {"pad_end"}, false);
   const double value = NumberOption(c, {"pad_value"}, 0);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   const int64_t axis = IntOption(c, {"axis"}, -1);
   if (axis != -1 && axis != rank - 1) return c.Refuse("another axis than the last");
-  const int64_t size = b.Size(x, -1, "the length of a signal");
+  const int64_t size = SizeOf(b, x, -1, "the length of a signal");
   if (length < 1 || step < 1 || length > INT32_MAX || step > INT32_MAX)
     c.Fail(absl::StrCat("frames of ", length, " each ", step));
   if (!b.ok() || rank < 1) return {};
@@ -165,14 +165,14 @@ KValue Frames(LayerContext& c) {
   if (needed > size) {
     std::vector<std::pair<int64_t, int64_t>> pads(rank);
     pads[rank - 1] = {0, needed - size};
-    x = b.Pad(x, pads, value);
+    x = Pad(b, x, pads, value);
   }
   std::vector<int64_t> indices;
   for (int64_t k = 0; k < frames; ++k) {
     for (int64_t i = 0; i < length; ++i) indices.push_back(k * step + i);
   }
-  const ValueRef places = b.Reshape(b.Ints(indices), {WantedDim(frames), WantedDim(length)});
-  return b.Op("GatherV2", {x, places, b.Int(rank - 1)});
+  const ValueRef places = Reshape(b, Ints(b, indices), {WantedDim(frames), WantedDim(length)});
+  return b.Op("GatherV2", {x, places, Int(b, rank - 1)});
 }
 
 // ---- blocks ----
@@ -204,20 +204,21 @@ KValue Unfold(LayerContext& c) {
   const std::vector<int64_t> k = BothParts(c, {"kernel_size"}, 1),
                              d = BothParts(c, {"dilation"}, 1), p = BothParts(c, {"padding"}, 0),
                              s = BothParts(c, {"stride"}, 1);
-  const int64_t channels = b.Size(x, 1, "the number of channels");
+  const int64_t channels = SizeOf(b, x, 1, "the number of channels");
   if (!b.ok()) return {};
-  if (p[0] != 0 || p[1] != 0) x = b.Pad(x, {{0, 0}, {0, 0}, {p[0], p[0]}, {p[1], p[1]}});
-  const ValueRef patches = b.Op("ExtractImagePatches", {b.Transpose(x, {0, 2, 3, 1})},
+  if (p[0] != 0 || p[1] != 0) x = Pad(b, x, {{0, 0}, {0, 0}, {p[0], p[0]}, {p[1], p[1]}});
+  const ValueRef patches = b.Op("ExtractImagePatches", {Transpose(b, x, {0, 2, 3, 1})},
                                 {{"ksizes", std::vector<int64_t>{1, k[0], k[1], 1}},
                                  {"strides", std::vector<int64_t>{1, s[0], s[1], 1}},
                                  {"rates", std::vector<int64_t>{1, d[0], d[1], 1}},
                                  {"padding", std::string("VALID")}});
   if (!b.ok()) return {};
-  const WantedDim n = b.DimOf(patches, 0);
-  const int64_t height = b.Size(patches, 1, "the height"), width = b.Size(patches, 2, "the width");
-  const ValueRef apart = b.Reshape(patches, {n, height, width, k[0], k[1], channels});
-  return b.Reshape(b.Transpose(apart, {0, 5, 3, 4, 1, 2}),
-                   {n, channels * k[0] * k[1], height * width});
+  const WantedDim n = DimOf(b, patches, 0);
+  const int64_t height = SizeOf(b, patches, 1, "the height"),
+                width = SizeOf(b, patches, 2, "the width");
+  const ValueRef apart = Reshape(b, patches, {n, height, width, k[0], k[1], channels});
+  return Reshape(b, Transpose(b, apart, {0, 5, 3, 4, 1, 2}),
+                 {n, channels * k[0] * k[1], height * width});
 }
 
 // ---- others ----
@@ -226,7 +227,7 @@ KValue InverseErf(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x"});
   if (!b.ok() || b.dtype(x) == DType::kFloat64) return b.Op("Erfinv", {x});
-  return b.Cast(b.Op("Erfinv", {b.Cast(x, DType::kFloat32)}), b.dtype(x));
+  return Cast(b, b.Op("Erfinv", {Cast(b, x, DType::kFloat32)}), b.dtype(x));
 }
 
 KValue MultiHot(LayerContext& c) {
@@ -236,12 +237,12 @@ KValue MultiHot(LayerContext& c) {
                 axis = IntOption(c, {"axis"}, -1);
   const DType dtype = TypeOption(c, {"dtype"}).value_or(DType::kFloat32);
   if (BoolOption(c, {"sparse"}, false)) return c.Refuse("sparse=True");
-  const int rank = b.rank(ids);
+  const int rank = Rank(b, ids);
   if (!b.ok()) return {};
-  const ValueRef hot =
-      b.Op("OneHot", {ids, b.Int(classes), b.Scalar(DType::kInt32, 1), b.Scalar(DType::kInt32, 0)},
-           {{"axis", axis}});
-  return b.Cast(b.Reduce("Max", hot, {rank > 1 ? 1 : 0}, false), dtype);
+  const ValueRef hot = b.Op(
+      "OneHot", {ids, Int(b, classes), Scalar(b, DType::kInt32, 1), Scalar(b, DType::kInt32, 0)},
+      {{"axis", axis}});
+  return Cast(b, Reduce(b, "Max", hot, {rank > 1 ? 1 : 0}, false), dtype);
 }
 
 KValue Polar(LayerContext& c) {
@@ -249,7 +250,7 @@ KValue Polar(LayerContext& c) {
   const auto [size, angle] = TwoOperands(c);
   if (!b.ok()) return {};
   const bool wide = b.dtype(size) == DType::kFloat64;
-  return b.Op("Complex", {b.Mul(size, b.Op("Cos", {angle})), b.Mul(size, b.Op("Sin", {angle}))},
+  return b.Op("Complex", {Mul(b, size, b.Op("Cos", {angle})), Mul(b, size, b.Op("Sin", {angle}))},
               {{"Tout", wide ? DType::kComplex128 : DType::kComplex64}});
 }
 
@@ -257,10 +258,10 @@ KValue Crelu(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"features"});
   const int64_t axis = IntOption(c, {"axis"}, -1);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok()) return {};
   const ValueRef both =
-      b.Concat({x, b.Op("Neg", {x})}, static_cast<int>(axis < 0 ? axis + rank : axis));
+      Concat(b, {x, b.Op("Neg", {x})}, static_cast<int>(axis < 0 ? axis + rank : axis));
   return b.Op("Relu", {both});
 }
 
@@ -269,7 +270,7 @@ KValue Lookup(LayerContext& c) {
   const ValueRef rows = TensorAt(c, 0, {"params"}), ids = TensorAt(c, 1, {"ids"});
   TextOption(c, {"partition_strategy"}, "");  // of several tables
   BoolOption(c, {"validate_indices"}, true);
-  return b.Op("GatherV2", {rows, ids, b.Int(0)});
+  return b.Op("GatherV2", {rows, ids, Int(b, 0)});
 }
 
 // It drops at inference too; nothing at a rate of zero.

@@ -14,7 +14,7 @@ namespace {
 
 ValueRef MatrixAt(LayerContext& c, int i, Names names) {
   const ValueRef x = TensorAt(c, i, names);
-  if (c.b.ok() && c.b.rank(x) < 2)
+  if (c.b.ok() && Rank(c.b, x) < 2)
     c.Fail(absl::StrCat("the input is ", c.b.shape(x).ToString(), ", expected matrices"));
   return x;
 }
@@ -35,46 +35,46 @@ struct NormOptions {
 
 // Of one axis.
 ValueRef VectorNorm(GraphBuilder& b, ValueRef x, const NormOptions& o) {
-  if (o.order == 2) return b.Op("Sqrt", {b.Reduce("Sum", b.Mul(x, x), o.axes, o.keep)});
+  if (o.order == 2) return b.Op("Sqrt", {Reduce(b, "Sum", Mul(b, x, x), o.axes, o.keep)});
   const ValueRef sizes = b.Op("Abs", {x});
-  if (o.order == Infinity()) return b.Reduce("Max", sizes, o.axes, o.keep);
-  if (o.order == -Infinity()) return b.Reduce("Min", sizes, o.axes, o.keep);
+  if (o.order == Infinity()) return Reduce(b, "Max", sizes, o.axes, o.keep);
+  if (o.order == -Infinity()) return Reduce(b, "Min", sizes, o.axes, o.keep);
   const DType dtype = b.dtype(x);
   if (o.order == 0) {
-    const ValueRef some = b.Op("NotEqual", {x, b.Scalar(dtype, 0)});
-    return b.Reduce("Sum", b.Cast(some, dtype), o.axes, o.keep);
+    const ValueRef some = b.Op("NotEqual", {x, Scalar(b, dtype, 0)});
+    return Reduce(b, "Sum", Cast(b, some, dtype), o.axes, o.keep);
   }
-  const ValueRef powers = b.Op("Pow", {sizes, b.Scalar(dtype, o.order)});
-  return b.Op("Pow", {b.Reduce("Sum", powers, o.axes, o.keep), b.Scalar(dtype, 1 / o.order)});
+  const ValueRef powers = b.Op("Pow", {sizes, Scalar(b, dtype, o.order)});
+  return b.Op("Pow", {Reduce(b, "Sum", powers, o.axes, o.keep), Scalar(b, dtype, 1 / o.order)});
 }
 
 // Of rows axes[0] and columns axes[1].
 ValueRef MatrixNorm(LayerContext& c, ValueRef x, const NormOptions& o) {
   GraphBuilder& b = c.b;
-  if (o.name == "fro") return b.Op("Sqrt", {b.Reduce("Sum", b.Mul(x, x), o.axes, o.keep)});
+  if (o.name == "fro") return b.Op("Sqrt", {Reduce(b, "Sum", Mul(b, x, x), o.axes, o.keep)});
   const double size = std::abs(o.order);
   const bool least = o.order < 0;
   if (o.name.empty() && (size == 1 || size == Infinity())) {
     const int64_t summed = o.axes[size == 1 ? 0 : 1], other = o.axes[size == 1 ? 1 : 0];
-    const ValueRef sums = b.Reduce("Sum", b.Op("Abs", {x}), {summed}, true);
-    const ValueRef y = b.Reduce(least ? "Min" : "Max", sums, {other}, true);
-    return o.keep ? y : b.Squeeze(y, o.axes);
+    const ValueRef sums = Reduce(b, "Sum", b.Op("Abs", {x}), {summed}, true);
+    const ValueRef y = Reduce(b, least ? "Min" : "Max", sums, {other}, true);
+    return o.keep ? y : Squeeze(b, y, o.axes);
   }
   if (o.name != "nuc" && size != 2) {
     c.Fail(absl::StrCat("the order ", o.order, " of a matrix"));
     return {};
   }
   std::vector<int64_t> order;
-  for (int k = 0; k < b.rank(x); ++k) {
+  for (int k = 0; k < Rank(b, x); ++k) {
     if (std::find(o.axes.begin(), o.axes.end(), k) == o.axes.end()) order.push_back(k);
   }
   order.insert(order.end(), o.axes.begin(), o.axes.end());
-  const ValueRef values = b.Outputs("Svd", {b.Transpose(x, order)}, 3,
+  const ValueRef values = b.Outputs("Svd", {Transpose(b, x, order)}, 3,
                                     {{"compute_uv", false}, {"full_matrices", false}})[0];
-  ValueRef y = b.Reduce(o.name == "nuc" ? "Sum" : least ? "Min" : "Max", values, {-1}, false);
+  ValueRef y = Reduce(b, o.name == "nuc" ? "Sum" : least ? "Min" : "Max", values, {-1}, false);
   if (o.keep) {
-    y = b.ExpandDims(y, static_cast<int>(o.axes[0]));
-    y = b.ExpandDims(y, static_cast<int>(o.axes[1]));
+    y = ExpandDims(b, y, static_cast<int>(o.axes[0]));
+    y = ExpandDims(b, y, static_cast<int>(o.axes[1]));
   }
   return y;
 }
@@ -89,10 +89,10 @@ KValue Norm(LayerContext& c) {
   if (order.is_number()) o.order = order.get<double>();
   o.axes = IntOptions(c, {"axis"});
   o.keep = BoolOption(c, {"keepdims", "keep_dims"}, false);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
-  if (IsKeras3(c)) x = b.Cast(x, FloatingType(dtype));
+  if (IsKeras3(c)) x = Cast(b, x, FloatingType(dtype));
   const bool all = o.axes.empty();
   for (int k = 0; all && k < rank; ++k) o.axes.push_back(k);
   for (int64_t& axis : o.axes) {
@@ -122,9 +122,9 @@ KValue Cholesky(LayerContext& c) {
 
 // The identity beside a matrix, in its shape.
 ValueRef IdentityLike(GraphBuilder& b, ValueRef x) {
-  const int64_t n = b.Size(x, -1, "the size of a matrix");
+  const int64_t n = SizeOf(b, x, -1, "the size of a matrix");
   if (!b.ok()) return {};
-  const ValueRef diagonal = b.Fill({WantedDim(n)}, b.Scalar(b.dtype(x), 1));
+  const ValueRef diagonal = Fill(b, {WantedDim(n)}, Scalar(b, b.dtype(x), 1));
   return b.Op("MatrixDiag", {diagonal});
 }
 
@@ -148,7 +148,7 @@ KValue Inverse(LayerContext& c) {
 KValue LogDeterminant(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef diagonal = b.Op("MatrixDiagPart", {b.Op("Cholesky", {Matrix(c)})});
-  return b.Mul(b.Reduce("Sum", b.Op("Log", {diagonal}), {-1}, false), 2.0);
+  return Mul(b, Reduce(b, "Sum", b.Op("Log", {diagonal}), {-1}, false), 2.0);
 }
 
 KValue SignAndLogDeterminant(LayerContext& c) {
@@ -186,13 +186,13 @@ KValue Solve(LayerContext& c) {
   const bool triangular = OperationName(c) == "SolveTriangular";
   const bool lower = triangular && BoolOption(c, {"lower"}, !IsKeras3(c));
   const bool adjoint = !IsKeras3(c) && BoolOption(c, {"adjoint"}, false);
-  const bool vector = b.rank(x) == b.rank(a) - 1;
+  const bool vector = Rank(b, x) == Rank(b, a) - 1;
   if (!b.ok()) return {};
-  if (vector) x = b.ExpandDims(x, -1);
+  if (vector) x = ExpandDims(b, x, -1);
   const ValueRef y =
       triangular ? b.Op("MatrixTriangularSolve", {a, x}, {{"lower", lower}, {"adjoint", adjoint}})
                  : b.Op("MatrixSolve", {a, x}, {{"adjoint", adjoint}});
-  return vector ? b.Squeeze(y, {-1}) : y;
+  return vector ? Squeeze(b, y, {-1}) : y;
 }
 
 double Epsilon(DType dtype) {
@@ -205,15 +205,15 @@ KValue MatrixRank(LayerContext& c) {
   const ValueRef x = Matrix(c);
   const Json& tolerance = Option(c, {"tol"});
   const double longest = static_cast<double>(
-      std::max(b.Size(x, -1, "the size of a matrix"), b.Size(x, -2, "the size of a matrix")));
+      std::max(SizeOf(b, x, -1, "the size of a matrix"), SizeOf(b, x, -2, "the size of a matrix")));
   const ValueRef values = b.Outputs("Svd", {x}, 3, {{"compute_uv", false}})[0];
   if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
-  const ValueRef least = tolerance.is_number()
-                             ? b.Scalar(dtype, tolerance.get<double>())
-                             : b.Mul(b.Reduce("Max", values, {-1}, true), Epsilon(dtype) * longest);
-  const ValueRef some = b.Cast(b.Op("Greater", {values, least}), DType::kInt32);
-  return b.Reduce("Sum", some, {-1}, false);
+  const ValueRef least = tolerance.is_number() ? Scalar(b, dtype, tolerance.get<double>())
+                                               : Mul(b, Reduce(b, "Max", values, {-1}, true),
+                                                     Epsilon(dtype) * longest);
+  const ValueRef some = Cast(b, b.Op("Greater", {values, least}), DType::kInt32);
+  return Reduce(b, "Sum", some, {-1}, false);
 }
 
 // The inverse by singular values; those that are too small count as infinite.
@@ -221,16 +221,16 @@ KValue PseudoInverse(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Matrix(c);
   const double longest = static_cast<double>(
-      std::max(b.Size(x, -1, "the size of a matrix"), b.Size(x, -2, "the size of a matrix")));
+      std::max(SizeOf(b, x, -1, "the size of a matrix"), SizeOf(b, x, -2, "the size of a matrix")));
   if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
   const double least = NumberOption(c, {"rcond"}, 10 * longest * Epsilon(dtype));
   const std::vector<ValueRef> parts =
       b.Outputs("Svd", {x}, 3, {{"compute_uv", true}, {"full_matrices", false}});
-  const ValueRef cutoff = b.Mul(b.Reduce("Max", parts[0], {-1}, true), least);
+  const ValueRef cutoff = Mul(b, Reduce(b, "Max", parts[0], {-1}, true), least);
   const ValueRef values = b.Op(
-      "SelectV2", {b.Op("Greater", {parts[0], cutoff}), parts[0], b.Scalar(dtype, Infinity())});
-  const ValueRef scaled = b.Op("RealDiv", {parts[2], b.ExpandDims(values, -2)});
+      "SelectV2", {b.Op("Greater", {parts[0], cutoff}), parts[0], Scalar(b, dtype, Infinity())});
+  const ValueRef scaled = b.Op("RealDiv", {parts[2], ExpandDims(b, values, -2)});
   return b.Op("BatchMatMulV2", {scaled, parts[1]}, {{"adj_x", false}, {"adj_y", true}});
 }
 
@@ -239,7 +239,7 @@ KValue PseudoInverse(LayerContext& c) {
 KValue BandPart(LayerContext& c) {
   const ValueRef x = Matrix(c);
   const int64_t lower = IntOption(c, {"num_lower"}, -1), upper = IntOption(c, {"num_upper"}, -1);
-  return c.b.Op("MatrixBandPart", {x, c.b.Int64(lower), c.b.Int64(upper)});
+  return c.b.Op("MatrixBandPart", {x, Int64(c.b, lower), Int64(c.b, upper)});
 }
 
 KValue MatrixTranspose(LayerContext& c) {
@@ -256,10 +256,10 @@ KValue DiagonalPart(LayerContext& c) {
   if (!b.ok()) return {};
   return b.Op("MatrixDiagPartV3",
               {x,
-               k.empty()       ? b.Int(0)
-               : k.size() == 1 ? b.Int(k[0])
-                               : b.Ints(k),
-               b.Scalar(b.dtype(x), padding)},
+               k.empty()       ? Int(b, 0)
+               : k.size() == 1 ? Int(b, k[0])
+                               : Ints(b, k),
+               Scalar(b, b.dtype(x), padding)},
               {{"align", align}});
 }
 
@@ -273,10 +273,10 @@ KValue MatrixDiagonal(LayerContext& c) {
   if (!b.ok()) return {};
   return b.Op("MatrixDiagV3",
               {x,
-               k.empty()       ? b.Int(0)
-               : k.size() == 1 ? b.Int(k[0])
-                               : b.Ints(k),
-               b.Int(rows), b.Int(columns), b.Scalar(b.dtype(x), padding)},
+               k.empty()       ? Int(b, 0)
+               : k.size() == 1 ? Int(b, k[0])
+                               : Ints(b, k),
+               Int(b, rows), Int(b, columns), Scalar(b, b.dtype(x), padding)},
               {{"align", align}});
 }
 
@@ -284,7 +284,7 @@ KValue MatrixTrace(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Matrix(c);
   if (!b.ok()) return {};
-  return b.Reduce("Sum", b.Op("MatrixDiagPart", {x}), {-1}, false);
+  return Reduce(b, "Sum", b.Op("MatrixDiagPart", {x}), {-1}, false);
 }
 
 const OperationRegistrar kMatrices[] = {{"Norm", {"norm", "linalg.norm"}, Norm},

@@ -29,9 +29,9 @@ Pair Both(LayerContext& c, bool strong, bool floating = false, bool wide = false
   std::optional<OperandType> also;
   if (floating) also = {DType::kFloat32, true};
   const std::vector<ValueRef> both = InOneType(c, {x, y}, also);
-  if (!c.b.ok() || !wide || c.b.Floating(both[0])) return {both[0], both[1]};
+  if (!c.b.ok() || !wide || Floating(c.b, both[0])) return {both[0], both[1]};
   const DType to = c.b.dtype(both[0]) == DType::kInt64 ? DType::kFloat64 : DType::kFloat32;
-  return {c.b.Cast(both[0], to), c.b.Cast(both[1], to)};
+  return {Cast(c.b, both[0], to), Cast(c.b, both[1], to)};
 }
 
 KValue Bitwise(LayerContext& c) {
@@ -46,7 +46,7 @@ KValue Shift(LayerContext& c) {
   Pair p;
   if (places.weak) {
     p.x = TensorAt(c, 0, {"x"});
-    p.y = b.Cast(places.value, b.dtype(p.x));
+    p.y = Cast(b, places.value, b.dtype(p.x));
   } else {
     p = Both(c, true);
   }
@@ -60,7 +60,7 @@ KValue ExtremeNumber(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, false);
   const ValueRef z = b.Op(OperationName(c) == "Fmax" ? "Maximum" : "Minimum", {p.x, p.y});
-  if (!b.ok() || !b.Floating(z)) return z;
+  if (!b.ok() || !Floating(b, z)) return z;
   const ValueRef either = b.Op("SelectV2", {b.Op("IsNan", {p.y}), p.x, z});
   return b.Op("SelectV2", {b.Op("IsNan", {p.x}), p.y, either});
 }
@@ -72,24 +72,24 @@ KValue Fmod(LayerContext& c) {
   DType dtype = b.dtype(p.x);
   if (dtype == DType::kBool) dtype = DType::kInt32;
   const DType computed = Unsigned(dtype) ? DType::kInt32 : dtype;
-  const ValueRef x = b.Cast(p.x, computed), y = b.Cast(p.y, computed);
+  const ValueRef x = Cast(b, p.x, computed), y = Cast(b, p.y, computed);
   const ValueRef rest = b.Op("FloorMod", {b.Op("Abs", {x}), b.Op("Abs", {y})});
-  return b.Cast(b.Mul(b.Op("Sign", {x}), rest), dtype);
+  return Cast(b, Mul(b, b.Op("Sign", {x}), rest), dtype);
 }
 
 KValue LogAddExp(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, true, true);
   if (!b.ok()) return {};
-  const ValueRef delta = b.Sub(p.x, p.y);
+  const ValueRef delta = Sub(b, p.x, p.y);
   ValueRef away = b.Op("Neg", {b.Op("Abs", {delta})});
   const bool two = OperationName(c) == "Logaddexp2";
-  const ValueRef log2 = b.Cast(b.Op("Log", {b.Scalar(DType::kFloat32, 2)}), b.dtype(delta));
-  if (two) away = b.Mul(away, log2);
+  const ValueRef log2 = Cast(b, b.Op("Log", {Scalar(b, DType::kFloat32, 2)}), b.dtype(delta));
+  if (two) away = Mul(b, away, log2);
   ValueRef more = b.Op("Log1p", {b.Op("Exp", {away})});
   if (two) more = b.Op("RealDiv", {more, log2});
-  const ValueRef sum = b.Add(b.Op("Maximum", {p.x, p.y}), more);
-  return b.Op("SelectV2", {b.Op("IsNan", {delta}), b.Add(p.x, p.y), sum});
+  const ValueRef sum = Add(b, b.Op("Maximum", {p.x, p.y}), more);
+  return b.Op("SelectV2", {b.Op("IsNan", {delta}), Add(b, p.x, p.y), sum});
 }
 
 KValue Hypot(LayerContext& c) {
@@ -99,14 +99,14 @@ KValue Hypot(LayerContext& c) {
   const ValueRef x = b.Op("Abs", {p.x}), y = b.Op("Abs", {p.y});
   const ValueRef most = b.Op("Maximum", {x, y});
   const ValueRef ratio = b.Op("DivNoNan", {b.Op("Minimum", {x, y}), most});
-  return b.Mul(most, b.Op("Sqrt", {b.Add(b.Op("Square", {ratio}), 1)}));
+  return Mul(b, most, b.Op("Sqrt", {Add(b, b.Op("Square", {ratio}), 1)}));
 }
 
 KValue Heaviside(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, true, false, true);
   if (!b.ok()) return {};
-  const ValueRef zero = b.Scalar(b.dtype(p.x), 0), one = b.Scalar(b.dtype(p.x), 1);
+  const ValueRef zero = Scalar(b, b.dtype(p.x), 0), one = Scalar(b, b.dtype(p.x), 1);
   const ValueRef above = b.Op("SelectV2", {b.Op("Greater", {p.x, zero}), one, p.y});
   return b.Op("SelectV2", {b.Op("Less", {p.x, zero}), zero, above});
 }
@@ -118,8 +118,9 @@ KValue NextAfter(LayerContext& c) {
   // Keras steps in float64, which a narrower type seldom shows. The arguments themselves are cast
   // there, and not by way of the result's type.
   const ValueRef x = TensorAt(c, 0, {"x1"}), y = TensorAt(c, 1, {"x2"});
-  const ValueRef next = b.Op("NextAfter", {b.Cast(x, DType::kFloat64), b.Cast(y, DType::kFloat64)});
-  return b.Cast(next, b.dtype(p.x));
+  const ValueRef next =
+      b.Op("NextAfter", {Cast(b, x, DType::kFloat64), Cast(b, y, DType::kFloat64)});
+  return Cast(b, next, b.dtype(p.x));
 }
 
 // Steps after which Euclid's algorithm has ended for numbers of this size.
@@ -138,11 +139,11 @@ int EuclidSteps(DType dtype) {
 
 ValueRef GcdOf(GraphBuilder& b, ValueRef x, ValueRef y) {
   const DType dtype = b.dtype(x);
-  const ValueRef zero = b.Scalar(dtype, 0), one = b.Scalar(dtype, 1);
+  const ValueRef zero = Scalar(b, dtype, 0), one = Scalar(b, dtype, 1);
   // The loop's values have the shape of both together.
-  const ValueRef nothing = b.Mul(b.Mul(x, y), zero);
-  x = b.Add(x, nothing);
-  y = b.Add(y, nothing);
+  const ValueRef nothing = Mul(b, Mul(b, x, y), zero);
+  x = Add(b, x, nothing);
+  y = Add(b, y, nothing);
   for (int k = EuclidSteps(dtype); k > 0 && b.ok(); --k) {
     const ValueRef ended = b.Op("Equal", {y, zero});
     const ValueRef rest = b.Op("FloorMod", {x, b.Op("SelectV2", {ended, one, y})});
@@ -161,9 +162,9 @@ KValue CommonFactor(LayerContext& c) {
   if (!Unsigned(dtype)) p = {b.Op("Abs", {p.x}), b.Op("Abs", {p.y})};
   const ValueRef factor = GcdOf(b, p.x, p.y);
   if (OperationName(c) == "Gcd") return factor;
-  const ValueRef zero = b.Scalar(dtype, 0), none = b.Op("Equal", {factor, zero});
-  const ValueRef divisor = b.Op("SelectV2", {none, b.Scalar(dtype, 1), factor});
-  const ValueRef multiple = b.Mul(p.x, b.Op("FloorDiv", {p.y, divisor}));
+  const ValueRef zero = Scalar(b, dtype, 0), none = b.Op("Equal", {factor, zero});
+  const ValueRef divisor = b.Op("SelectV2", {none, Scalar(b, dtype, 1), factor});
+  const ValueRef multiple = Mul(b, p.x, b.Op("FloorDiv", {p.y, divisor}));
   return b.Op("SelectV2", {none, zero, multiple});
 }
 
@@ -174,9 +175,9 @@ KValue Ldexp(LayerContext& c) {
   if (b.ok() && !IsInteger(b.dtype(exponent))) c.Fail("the exponent must be a whole number");
   if (!b.ok()) return {};
   const DType dtype = b.dtype(p.x);
-  const ValueRef y = b.Mul(p.x, b.Op("Pow", {b.Scalar(dtype, 2), p.y}));
+  const ValueRef y = Mul(b, p.x, b.Op("Pow", {Scalar(b, dtype, 2), p.y}));
   const ValueRef same =
-      b.Op("LogicalOr", {b.Op("IsInf", {p.x}), b.Op("Equal", {p.x, b.Scalar(dtype, 0)})});
+      b.Op("LogicalOr", {b.Op("IsInf", {p.x}), b.Op("Equal", {p.x, Scalar(b, dtype, 0)})});
   return b.Op("SelectV2", {same, p.x, y});
 }
 
@@ -197,9 +198,9 @@ KValue IsClose(LayerContext& c) {
   const bool all = OperationName(c) == "AllClose";
   if (!b.ok()) return {};
   ValueRef close = b.Op("Equal", {p.x, p.y});
-  if (b.Floating(p.x)) {
-    const ValueRef bound = b.Add(b.Mul(b.Op("Abs", {p.y}), rtol), atol);
-    ValueRef near = b.Op("LessEqual", {b.Op("Abs", {b.Sub(p.x, p.y)}), bound});
+  if (Floating(b, p.x)) {
+    const ValueRef bound = Add(b, Mul(b, b.Op("Abs", {p.y}), rtol), atol);
+    ValueRef near = b.Op("LessEqual", {b.Op("Abs", {Sub(b, p.x, p.y)}), bound});
     if (all) {
       const ValueRef finite =
           b.Op("LogicalAnd", {b.Op("IsFinite", {p.x}), b.Op("IsFinite", {p.y})});
@@ -212,9 +213,9 @@ KValue IsClose(LayerContext& c) {
   }
   if (!all) return close;
   std::vector<int64_t> axes;
-  axes.reserve(b.rank(close));
-  for (int k = 0; k < b.rank(close); ++k) axes.push_back(k);
-  return b.Reduce("All", close, axes, false);
+  axes.reserve(Rank(b, close));
+  for (int k = 0; k < Rank(b, close); ++k) axes.push_back(k);
+  return Reduce(b, "All", close, axes, false);
 }
 
 const OperationRegistrar kPairs[] = {{"BitwiseAnd", {"bitwise.bitwise_and"}, Bitwise},

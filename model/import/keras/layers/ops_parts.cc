@@ -18,13 +18,13 @@ KValue ConcatenateFunction(LayerContext& c) {
   std::vector<Operand> parts = OperandsAt(c, 0, {"xs", "values"});
   const int axis = AxisOption(c, IsKeras3(c) ? -1 : 0);
   for (Operand& part : parts) part = Strong(c, part);
-  return c.b.Concat(InOneType(c, parts), axis);
+  return Concat(c.b, InOneType(c, parts), axis);
 }
 
 KValue StackFunction(LayerContext& c) {
   const std::vector<Operand> parts = OperandsAt(c, 0, {"x", "values"});
   const int axis = AxisOption(c, 0);
-  return c.b.Pack(InOneType(c, parts), axis);
+  return Pack(c.b, InOneType(c, parts), axis);
 }
 
 KValue SplitFunction(LayerContext& c) {
@@ -36,7 +36,8 @@ KValue SplitFunction(LayerContext& c) {
   Option(c, {"num"});  // the number of parts, which their sizes tell
   std::vector<KValue> out;
   if (ToInt(parts, &count) && count >= 1 && count <= kMost) {
-    for (const ValueRef& part : c.b.Split(x, axis, static_cast<int>(count))) out.emplace_back(part);
+    for (const ValueRef& part : Split(c.b, x, axis, static_cast<int>(count)))
+      out.emplace_back(part);
     return out;
   }
   std::vector<int64_t> at = IntOptions(c, {"indices_or_sections", "num_or_size_splits"});
@@ -48,10 +49,10 @@ KValue SplitFunction(LayerContext& c) {
   }
   int64_t begin = 0;
   for (const int64_t end : at) {
-    out.emplace_back(c.b.Slice(x, axis, begin, end));
+    out.emplace_back(Slice(c.b, x, axis, begin, end));
     begin = end;
   }
-  out.emplace_back(c.b.Slice(x, axis, begin, GraphBuilder::kToEnd));
+  out.emplace_back(Slice(c.b, x, axis, begin, build::kToEnd));
   return out;
 }
 
@@ -59,11 +60,11 @@ KValue Unstack(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const int axis = AxisOption(c, 0);
   Option(c, {"num"});  // of the parts, which the axis has
-  const int64_t count = c.b.Size(x, axis, "the axis that is unstacked");
+  const int64_t count = SizeOf(c.b, x, axis, "the axis that is unstacked");
   constexpr int64_t kMost = 4096;
   if (count > kMost) c.Fail(absl::StrCat(count, " parts"));
   std::vector<KValue> out;
-  for (int64_t k = 0; k < count && c.b.ok(); ++k) out.emplace_back(c.b.At(x, axis, k));
+  for (int64_t k = 0; k < count && c.b.ok(); ++k) out.emplace_back(At(c.b, x, axis, k));
   return out;
 }
 
@@ -73,8 +74,8 @@ KValue Gather(LayerContext& c) {
   const ValueRef x = TensorAt(c, 0, {"params"}), at = TensorAt(c, 1, {"indices"});
   Option(c, {"validate_indices"});  // has had no effect for long
   const int64_t batch_dims = IntOption(c, {"batch_dims"}, 0);
-  const ValueRef ids = b.ok() && b.dtype(at) != DType::kInt64 ? b.Cast(at, DType::kInt32) : at;
-  return b.Op("GatherV2", {x, ids, b.Int(IntOption(c, {"axis"}, batch_dims))},
+  const ValueRef ids = b.ok() && b.dtype(at) != DType::kInt64 ? Cast(b, at, DType::kInt32) : at;
+  return b.Op("GatherV2", {x, ids, Int(b, IntOption(c, {"axis"}, batch_dims))},
               {{"batch_dims", batch_dims}});
 }
 
@@ -84,13 +85,13 @@ KValue Take(LayerContext& c) {
   ValueRef x = FirstTensor(c), at = TensorAt(c, 1, {"indices"});
   const bool whole = Option(c, {"axis"}).is_null();
   const int axis = whole ? 0 : AxisOption(c, 0);
-  if (whole) x = b.Reshape(x, {-1});
+  if (whole) x = Reshape(b, x, {-1});
   if (!b.ok()) return {};
-  if (b.dtype(at) != DType::kInt64) at = b.Cast(at, DType::kInt32);
+  if (b.dtype(at) != DType::kInt64) at = Cast(b, at, DType::kInt32);
   const ValueRef size =
-      b.Cast(b.At(b.Op("Shape", {x}), 0, axis < 0 ? axis + b.rank(x) : axis), b.dtype(at));
-  const ValueRef below = b.Op("Less", {at, b.Scalar(b.dtype(at), 0)});
-  return b.Op("GatherV2", {x, b.Op("SelectV2", {below, b.Add(at, size), at}), b.Int(axis)});
+      Cast(b, At(b, b.Op("Shape", {x}), 0, axis < 0 ? axis + Rank(b, x) : axis), b.dtype(at));
+  const ValueRef below = b.Op("Less", {at, Scalar(b, b.dtype(at), 0)});
+  return b.Op("GatherV2", {x, b.Op("SelectV2", {below, Add(b, at, size), at}), Int(b, axis)});
 }
 
 KValue OneHot(LayerContext& c) {
@@ -111,11 +112,11 @@ KValue OneHot(LayerContext& c) {
   }
   const int axis = AxisOption(c, -1);
   if (b.dtype(ids) != DType::kInt32 && b.dtype(ids) != DType::kUInt8)
-    ids = b.Cast(ids, DType::kInt64);
+    ids = Cast(b, ids, DType::kInt64);
   const auto value = [&](const Operand& operand, double otherwise) {
-    return operand.present() ? b.Cast(operand.value, dtype) : b.Scalar(dtype, otherwise);
+    return operand.present() ? Cast(b, operand.value, dtype) : Scalar(b, dtype, otherwise);
   };
-  return b.Op("OneHot", {ids, b.Int(depth), value(on, 1), value(off, 0)},
+  return b.Op("OneHot", {ids, Int(b, depth), value(on, 1), value(off, 0)},
               {{"axis", static_cast<int64_t>(axis)}});
 }
 
@@ -176,7 +177,7 @@ KValue GetItem(LayerContext& c) {
     for (const Json& item : *items) AddSlice(c, item, &s);
   }
   return b.Op("StridedSlice",
-              {TensorAt(c, 0, {"x", "tensor"}), b.Ints(s.begin), b.Ints(s.end), b.Ints(s.step)},
+              {TensorAt(c, 0, {"x", "tensor"}), Ints(b, s.begin), Ints(b, s.end), Ints(b, s.step)},
               {{"begin_mask", s.begin_mask},
                {"end_mask", s.end_mask},
                {"ellipsis_mask", s.ellipsis},

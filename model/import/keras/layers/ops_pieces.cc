@@ -18,7 +18,7 @@ KValue SplitAlong(LayerContext& c) {
   GraphBuilder& b = c.b;
   const std::string name = OperationName(c);
   const ValueRef x = FirstTensor(c);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   int64_t axis = name == "Vsplit" ? 0 : name == "Dsplit" ? 2 : rank == 1 ? 0 : 1;
   const bool uneven = name == "ArraySplit";
   if (uneven) axis = IntOption(c, {"axis"}, 0);
@@ -30,7 +30,7 @@ KValue SplitAlong(LayerContext& c) {
   if (!b.ok()) return {};
   if (ToInt(parts, &count)) {
     if (count < 1 || count > kMostParts) c.Fail(absl::StrCat(count, " parts"));
-    const int64_t size = b.Size(x, static_cast<int>(axis), "the axis that is split");
+    const int64_t size = SizeOf(b, x, static_cast<int>(axis), "the axis that is split");
     if (!b.ok()) return {};
     if (!uneven && size % count != 0) c.Fail(absl::StrCat(size, " elements in ", count, " parts"));
     at.clear();
@@ -42,40 +42,40 @@ KValue SplitAlong(LayerContext& c) {
   std::vector<KValue> out;
   int64_t begin = 0;
   for (const int64_t end : at) {
-    out.emplace_back(b.Slice(x, static_cast<int>(axis), begin, end));
+    out.emplace_back(Slice(b, x, static_cast<int>(axis), begin, end));
     begin = end;
   }
-  out.emplace_back(b.Slice(x, static_cast<int>(axis), begin, GraphBuilder::kToEnd));
+  out.emplace_back(Slice(b, x, static_cast<int>(axis), begin, build::kToEnd));
   return out;
 }
 
 KValue TakeAlongAxis(LayerContext& c) {
   GraphBuilder& b = c.b;
-  ValueRef x = FirstTensor(c), at = b.Cast(TensorAt(c, 1, {"indices"}), DType::kInt64);
+  ValueRef x = FirstTensor(c), at = Cast(b, TensorAt(c, 1, {"indices"}), DType::kInt64);
   const bool whole = Option(c, {"axis"}).is_null();
-  if (whole) x = b.Reshape(x, {-1});
-  const int rank = b.rank(x);
+  if (whole) x = Reshape(b, x, {-1});
+  const int rank = Rank(b, x);
   const int axis = AxisOf(b, x, whole ? 0 : IntOption(c, {"axis"}, 0));
-  if (b.ok() && b.rank(at) != rank) c.Fail("indices of another rank");
+  if (b.ok() && Rank(b, at) != rank) c.Fail("indices of another rank");
   if (!b.ok()) return {};
   // Both are made as large as the other but for the axis.
   const auto spread = [&](ValueRef v, ValueRef other) {
-    const ValueRef one = b.Op("ZerosLike", {b.Slice(b.Cast(other, DType::kBool), axis, 0, 1)});
+    const ValueRef one = b.Op("ZerosLike", {Slice(b, Cast(b, other, DType::kBool), axis, 0, 1)});
     const ValueRef shape = b.Op("Shape", {one}), mine = b.Op("Shape", {v});
     return b.Op("BroadcastTo", {v, b.Op("Maximum", {shape, mine})});
   };
   bool alike = true;
   for (int k = 0; k < rank; ++k) {
-    const Dim m = b.dim(x, k), n = b.dim(at, k);
+    const Dim m = SizeAt(b, x, k), n = SizeAt(b, at, k);
     alike = alike && (k == axis || (m.concrete() && n.concrete() && m.size() == n.size()) ||
                       (!m.concrete() && !n.concrete()));
   }
   const ValueRef wide = alike ? x : spread(x, at);
   if (!alike) at = spread(at, x);
-  const ValueRef size = b.Cast(b.At(b.Op("Shape", {x}), 0, axis), DType::kInt64);
-  at = b.Op("SelectV2", {b.Op("Less", {at, b.Int64(0)}), b.Add(at, size), at});
+  const ValueRef size = Cast(b, At(b, b.Op("Shape", {x}), 0, axis), DType::kInt64);
+  at = b.Op("SelectV2", {b.Op("Less", {at, Int64(b, 0)}), Add(b, at, size), at});
   const auto turned = [&](ValueRef v) { return SwapAxes(b, v, axis, -1); };
-  const ValueRef y = b.Op("GatherV2", {turned(wide), turned(at), b.Int(rank - 1)},
+  const ValueRef y = b.Op("GatherV2", {turned(wide), turned(at), Int(b, rank - 1)},
                           {{"batch_dims", static_cast<int64_t>(rank - 1)}});
   return turned(y);
 }
@@ -84,14 +84,14 @@ KValue UnravelIndex(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef at = TensorAt(c, 0, {"indices"});
   const std::vector<int64_t> dims = IntOptions(c, {"shape"});
-  const bool vector = b.rank(at) == 1;
+  const bool vector = Rank(b, at) == 1;
   if (!b.ok()) return {};
   const DType dtype = b.dtype(at);
   // Keras takes the dims from the end for a vector, and from the start otherwise.
   std::vector<KValue> out;
   for (size_t k = 0; k < dims.size(); ++k) {
     const int64_t dim = vector ? dims[dims.size() - 1 - k] : dims[k];
-    const ValueRef size = b.Scalar(dtype, static_cast<double>(dim));
+    const ValueRef size = Scalar(b, dtype, static_cast<double>(dim));
     out.emplace_back(b.Op("FloorMod", {at, size}));
     at = b.Op("FloorDiv", {at, size});
   }
@@ -103,7 +103,7 @@ KValue Slice(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"inputs", "input_"});
   if (IsKeras3(c))
-    return b.Op("Slice", {x, VectorAt(c, 1, "start_indices"), b.Ints(IntOptions(c, {"shape"}))});
+    return b.Op("Slice", {x, VectorAt(c, 1, "start_indices"), Ints(b, IntOptions(c, {"shape"}))});
   return b.Op("Slice", {x, VectorAt(c, 1, "begin"), VectorAt(c, 2, "size")});
 }
 
@@ -119,8 +119,8 @@ KValue Scatter(LayerContext& c) {
   if (!IsKeras3(c)) CheckIndexPolicy(c);
   const ValueRef at = TensorAt(c, 0, {"indices"}), values = TensorAt(c, 1, {"values", "updates"});
   if (!b.ok()) return {};
-  const ValueRef dims = IsKeras3(c) ? b.Ints(IntOptions(c, {"shape"})) : VectorAt(c, 2, "shape");
-  return b.Op("ScatterNd", {b.Cast(at, DType::kInt32), values, dims});
+  const ValueRef dims = IsKeras3(c) ? Ints(b, IntOptions(c, {"shape"})) : VectorAt(c, 2, "shape");
+  return b.Op("ScatterNd", {Cast(b, at, DType::kInt32), values, dims});
 }
 
 KValue ScatterUpdate(LayerContext& c) {
@@ -137,8 +137,8 @@ KValue ScatterUpdate(LayerContext& c) {
                                         : nullptr;
   if (op == nullptr) return c.Refuse(absl::StrCat("reduction ", Quoted(how)));
   if (!b.ok()) return {};
-  const ValueRef ids = b.dtype(at) == DType::kInt64 ? at : b.Cast(at, DType::kInt32);
-  return b.Op(op, {x, ids, b.Cast(values, b.dtype(x))});
+  const ValueRef ids = b.dtype(at) == DType::kInt64 ? at : Cast(b, at, DType::kInt32);
+  return b.Op(op, {x, ids, Cast(b, values, b.dtype(x))});
 }
 
 KValue GatherNd(LayerContext& c) {
@@ -147,21 +147,21 @@ KValue GatherNd(LayerContext& c) {
   const int64_t batch_dims = IntOption(c, {"batch_dims"}, 0);
   CheckIndexPolicy(c);
   if (batch_dims == 0) return b.Op("GatherNd", {x, at});
-  if (b.Size(at, -1, "the depth of the indices") != 1)
+  if (SizeOf(b, at, -1, "the depth of the indices") != 1)
     return c.Refuse("batch_dims with indices of several axes");
-  return b.Op("GatherV2", {x, b.Squeeze(at, {-1}), b.Int(batch_dims)},
+  return b.Op("GatherV2", {x, Squeeze(b, at, {-1}), Int(b, batch_dims)},
               {{"batch_dims", batch_dims}});
 }
 
 KValue Nonzero(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   if (!b.ok()) return {};
-  const ValueRef at = b.Cast(b.Op("Where", {b.Cast(x, DType::kBool)}), DType::kInt32);
+  const ValueRef at = Cast(b, b.Op("Where", {Cast(b, x, DType::kBool)}), DType::kInt32);
   std::vector<KValue> out;
   out.reserve(rank);
-  for (int k = 0; k < rank; ++k) out.emplace_back(b.At(at, 1, k));
+  for (int k = 0; k < rank; ++k) out.emplace_back(At(b, at, 1, k));
   return out;
 }
 
@@ -173,9 +173,9 @@ KValue IsIn(LayerContext& c) {
   if (!x.present() || !y.present()) c.Fail("it needs two arguments");
   if (!b.ok()) return {};
   const std::vector<ValueRef> both = InOneType(c, {x, y});
-  const int rank = b.rank(both[0]);
-  const ValueRef found = b.Op("Equal", {b.ExpandDims(both[0], -1), b.Reshape(both[1], {-1})});
-  const ValueRef any = b.Reduce("Any", found, {rank}, false);
+  const int rank = Rank(b, both[0]);
+  const ValueRef found = b.Op("Equal", {ExpandDims(b, both[0], -1), Reshape(b, both[1], {-1})});
+  const ValueRef any = Reduce(b, "Any", found, {rank}, false);
   return invert ? b.Op("LogicalNot", {any}) : any;
 }
 
@@ -190,22 +190,22 @@ KValue Bincount(LayerContext& c) {
   if (!b.ok()) return {};
   DType dtype = DType::kInt32;
   if (given.present()) dtype = ResultType({{b.dtype(x)}, {b.dtype(given.value)}});
-  if (b.dtype(x) != DType::kInt64) x = b.Cast(x, DType::kInt32);
-  const int rank = b.rank(x);
+  if (b.dtype(x) != DType::kInt64) x = Cast(b, x, DType::kInt32);
+  const int rank = Rank(b, x);
   if (b.ok() && rank != 1 && rank != 2) c.Fail("a vector or a matrix is needed");
   if (!b.ok()) return {};
   const DType index = b.dtype(x);
   // An empty input has no greatest number: the least length is what it gives.
-  const ValueRef flat = b.Concat({b.Reshape(x, {-1}), b.Cast(b.Ints({-1}), index)}, 0);
-  const ValueRef most = b.Add(b.Reduce("Max", flat, {0}, false), 1);
-  const ValueRef size = b.Op("Maximum", {most, b.Scalar(index, static_cast<double>(least))});
-  ValueRef weights = given.present() ? given.value : b.Cast(b.Ints({}), DType::kInt32);
+  const ValueRef flat = Concat(b, {Reshape(b, x, {-1}), Cast(b, Ints(b, {-1}), index)}, 0);
+  const ValueRef most = Add(b, Reduce(b, "Max", flat, {0}, false), 1);
+  const ValueRef size = b.Op("Maximum", {most, Scalar(b, index, static_cast<double>(least))});
+  ValueRef weights = given.present() ? given.value : Cast(b, Ints(b, {}), DType::kInt32);
   if (given.present() && IsInteger(b.dtype(weights)) && b.dtype(weights) != DType::kInt64)
-    weights = b.Cast(weights, DType::kInt32);
+    weights = Cast(b, weights, DType::kInt32);
   if (given.present() && b.dtype(weights) == DType::kFloat16)
-    weights = b.Cast(weights, DType::kFloat32);
+    weights = Cast(b, weights, DType::kFloat32);
   const ValueRef counts = b.Op("DenseBincount", {x, size, weights}, {{"binary_output", false}});
-  return b.ok() ? KValue(b.Cast(counts, dtype)) : KValue();
+  return b.ok() ? KValue(Cast(b, counts, dtype)) : KValue();
 }
 
 KValue MeshGrid(LayerContext& c) {
@@ -224,15 +224,15 @@ KValue MeshGrid(LayerContext& c) {
   if (indexing == "xy" && n > 1) std::swap(place[0], place[1]);
   std::vector<ValueRef> sizes(n);
   for (int k = 0; k < n; ++k) {
-    values[k] = b.Reshape(values[k], {-1});
-    sizes[place[k]] = b.At(b.Op("Shape", {values[k]}), 0, 0);
+    values[k] = Reshape(b, values[k], {-1});
+    sizes[place[k]] = At(b, b.Op("Shape", {values[k]}), 0, 0);
   }
-  const ValueRef dims = b.Pack(sizes, 0);
+  const ValueRef dims = Pack(b, sizes, 0);
   std::vector<KValue> out;
   for (int k = 0; k < n; ++k) {
     std::vector<WantedDim> mine(n, WantedDim(1));
     mine[place[k]] = WantedDim(-1);
-    out.emplace_back(b.Op("BroadcastTo", {b.Reshape(values[k], mine), dims}));
+    out.emplace_back(b.Op("BroadcastTo", {Reshape(b, values[k], mine), dims}));
   }
   return out;
 }

@@ -18,7 +18,7 @@ struct Side {
 
 Side MatrixOf(LayerContext& c, ValueRef x, ProductAxes summed, bool summed_last) {
   GraphBuilder& b = c.b;
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   ProductAxes kept;
   Side side;
   int64_t inner = 1;
@@ -26,21 +26,21 @@ Side MatrixOf(LayerContext& c, ValueRef x, ProductAxes summed, bool summed_last)
     if (axis < 0) axis += rank;
     if (b.ok() && (axis < 0 || axis >= rank)) c.Fail("an axis past the rank");
     if (!b.ok()) return side;
-    inner *= b.Size(x, static_cast<int>(axis), "an axis that is summed over");
+    inner *= SizeOf(b, x, static_cast<int>(axis), "an axis that is summed over");
     if (inner > INT32_MAX) c.Fail("axes too long to sum over");
   }
   for (int k = 0; k < rank; ++k) {
     if (std::count(summed.begin(), summed.end(), k) != 0) continue;
     kept.push_back(k);
-    side.kept.push_back(b.DimOf(x, k));
+    side.kept.push_back(DimOf(b, x, k));
   }
   ProductAxes order = summed_last ? kept : summed;
   order.insert(order.end(), summed_last ? summed.begin() : kept.begin(),
                summed_last ? summed.end() : kept.end());
   ProductAxes same(rank);
   for (int k = 0; k < rank; ++k) same[k] = k;
-  const ValueRef ordered = order == same ? x : b.Transpose(x, order);
-  side.matrix = summed_last ? b.Reshape(ordered, {-1, inner}) : b.Reshape(ordered, {inner, -1});
+  const ValueRef ordered = order == same ? x : Transpose(b, x, order);
+  side.matrix = summed_last ? Reshape(b, ordered, {-1, inner}) : Reshape(b, ordered, {inner, -1});
   return side;
 }
 
@@ -52,7 +52,7 @@ ValueRef SumOver(LayerContext& c, ValueRef x, ValueRef y, const ProductAxes& in_
   if (!b.ok()) return {};
   std::vector<WantedDim> out = left.kept;
   out.insert(out.end(), right.kept.begin(), right.kept.end());
-  return b.Reshape(b.Op("MatMul", {left.matrix, right.matrix}), out);
+  return Reshape(b, b.Op("MatMul", {left.matrix, right.matrix}), out);
 }
 
 struct Factors {
@@ -70,8 +70,8 @@ Factors BothFactors(LayerContext& c, bool floating) {
   if (!c.b.ok()) return {};
   Factors pair{both[0], both[1], c.b.dtype(both[0])};
   if (floating) {
-    pair.x = c.b.Cast(pair.x, FloatingType(pair.result));
-    pair.y = c.b.Cast(pair.y, FloatingType(pair.result));
+    pair.x = Cast(c.b, pair.x, FloatingType(pair.result));
+    pair.y = Cast(c.b, pair.y, FloatingType(pair.result));
   }
   return pair;
 }
@@ -81,25 +81,25 @@ KValue DotFunction(LayerContext& c) {
   const Factors p = BothFactors(c, true);
   if (!b.ok()) return {};
   const bool inner = OperationName(c) == "Inner";
-  if (b.rank(p.x) == 0 || b.rank(p.y) == 0) return b.Cast(b.Mul(p.x, p.y), p.result);
-  const int64_t axis = inner || b.rank(p.y) == 1 ? -1 : -2;
+  if (Rank(b, p.x) == 0 || Rank(b, p.y) == 0) return Cast(b, Mul(b, p.x, p.y), p.result);
+  const int64_t axis = inner || Rank(b, p.y) == 1 ? -1 : -2;
   const ValueRef y = SumOver(c, p.x, p.y, {-1}, {axis});
-  return b.ok() ? KValue(b.Cast(y, p.result)) : KValue();
+  return b.ok() ? KValue(Cast(b, y, p.result)) : KValue();
 }
 
 KValue Vdot(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Factors p = BothFactors(c, true);
   if (!b.ok()) return {};
-  const ValueRef product = b.Mul(b.Reshape(p.x, {-1}), b.Reshape(p.y, {-1}));
-  return b.Cast(b.Reduce("Sum", product, {0}, false), p.result);
+  const ValueRef product = Mul(b, Reshape(b, p.x, {-1}), Reshape(b, p.y, {-1}));
+  return Cast(b, Reduce(b, "Sum", product, {0}, false), p.result);
 }
 
 KValue Outer(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Factors p = BothFactors(c, false);
   if (!b.ok()) return {};
-  return b.Mul(b.Reshape(p.x, {-1, 1}), b.Reshape(p.y, {1, -1}));
+  return Mul(b, Reshape(b, p.x, {-1, 1}), Reshape(b, p.y, {1, -1}));
 }
 
 bool ReadAxes(const Json& json, ProductAxes* axes) {
@@ -125,7 +125,7 @@ KValue TensorDot(LayerContext& c) {
   if (!b.ok()) return {};
   ProductAxes in_x, in_y;
   int64_t count = 2;
-  const int rank = b.rank(p.x);
+  const int rank = Rank(b, p.x);
   const Json* const items = Items(json);
   if (json.is_null() || ToInt(json, &count)) {
     if (count < 0 || count > rank) c.Fail(absl::StrCat("axes is ", count));
@@ -141,20 +141,20 @@ KValue TensorDot(LayerContext& c) {
   const bool computed = IsFloating(p.result) || p.result == DType::kInt32 ||
                         p.result == DType::kInt64 || !IsKeras3(c);
   const DType dtype = computed ? p.result : FloatingType(p.result);
-  const ValueRef y = SumOver(c, b.Cast(p.x, dtype), b.Cast(p.y, dtype), in_x, in_y);
-  return b.ok() ? KValue(b.Cast(y, p.result)) : KValue();
+  const ValueRef y = SumOver(c, Cast(b, p.x, dtype), Cast(b, p.y, dtype), in_x, in_y);
+  return b.ok() ? KValue(Cast(b, y, p.result)) : KValue();
 }
 
 KValue Kron(LayerContext& c) {
   GraphBuilder& b = c.b;
   Factors p = BothFactors(c, false);
-  while (b.ok() && b.rank(p.x) < b.rank(p.y)) p.x = b.ExpandDims(p.x, 0);
-  while (b.ok() && b.rank(p.y) < b.rank(p.x)) p.y = b.ExpandDims(p.y, 0);
-  const int rank = b.rank(p.x);
+  while (b.ok() && Rank(b, p.x) < Rank(b, p.y)) p.x = ExpandDims(b, p.x, 0);
+  while (b.ok() && Rank(b, p.y) < Rank(b, p.x)) p.y = ExpandDims(b, p.y, 0);
+  const int rank = Rank(b, p.x);
   std::vector<WantedDim> left, right, out;
   int open = 0;
   for (int k = 0; k < rank; ++k) {
-    const WantedDim m = b.DimOf(p.x, k), n = b.DimOf(p.y, k);
+    const WantedDim m = DimOf(b, p.x, k), n = DimOf(b, p.y, k);
     left.push_back(m);
     left.emplace_back(1);
     right.emplace_back(1);
@@ -165,12 +165,12 @@ KValue Kron(LayerContext& c) {
   }
   if (open > 1) return c.Refuse("a product of tensors with several open dimensions");
   if (!b.ok()) return {};
-  return b.Reshape(b.Mul(b.Reshape(p.x, left), b.Reshape(p.y, right)), out);
+  return Reshape(b, Mul(b, Reshape(b, p.x, left), Reshape(b, p.y, right)), out);
 }
 
 // Axis `from` last, or the last one at `to`.
 ValueRef MovedAxes(LayerContext& c, ValueRef x, int64_t from, int64_t to) {
-  const int rank = c.b.rank(x);
+  const int rank = Rank(c.b, x);
   if (from < 0) from += rank;
   if (to < 0) to += rank;
   if (from < 0 || to < 0 || from >= rank || to >= rank) c.Fail("an axis past the rank");
@@ -180,7 +180,7 @@ ValueRef MovedAxes(LayerContext& c, ValueRef x, int64_t from, int64_t to) {
     if (k != from) order.push_back(k);
   }
   order.insert(order.begin() + to, from);
-  return c.b.Transpose(x, order);
+  return Transpose(c.b, x, order);
 }
 
 KValue Cross(LayerContext& c) {
@@ -190,18 +190,18 @@ KValue Cross(LayerContext& c) {
           out = IntOption(c, {"axisc"}, -1);
   if (!Option(c, {"axis"}).is_null()) in_x = in_y = out = IntOption(c, {"axis"}, -1);
   ValueRef x = MovedAxes(c, p.x, in_x, -1), y = MovedAxes(c, p.y, in_y, -1);
-  const int64_t of_x = b.Size(x, -1, "the length of vectors"),
-                of_y = b.Size(y, -1, "the length of vectors");
+  const int64_t of_x = SizeOf(b, x, -1, "the length of vectors"),
+                of_y = SizeOf(b, y, -1, "the length of vectors");
   if (b.ok() && (of_x < 2 || of_x > 3 || of_y < 2 || of_y > 3))
     c.Fail("vectors of 2 or 3 elements are needed");
   if (!b.ok()) return {};
   const auto widened = [&](ValueRef v, int64_t size) {
-    std::vector<std::pair<int64_t, int64_t>> pads(b.rank(v), {0, 0});
+    std::vector<std::pair<int64_t, int64_t>> pads(Rank(b, v), {0, 0});
     pads.back().second = 1;
-    return size == 3 ? v : b.Pad(v, pads);
+    return size == 3 ? v : Pad(b, v, pads);
   };
   const ValueRef z = b.Op("Cross", {widened(x, of_x), widened(y, of_y)});
-  if (of_x == 2 && of_y == 2) return b.At(z, -1, 2);
+  if (of_x == 2 && of_y == 2) return At(b, z, -1, 2);
   return MovedAxes(c, z, -1, out);
 }
 

@@ -19,21 +19,21 @@ KValue Reshape(LayerContext& c) {
   const auto open =
       std::count_if(dims.begin(), dims.end(), [](const WantedDim& d) { return d.size < 0; });
   if (open > 1) c.Fail("a shape with two sizes left out");
-  return c.b.Reshape(FirstTensor(c), dims);
+  return Reshape(c.b, FirstTensor(c), dims);
 }
 
 KValue ExpandDims(LayerContext& c) {
   ValueRef x = FirstTensor(c);
   std::vector<int64_t> axes = IntOptions(c, {"axis"});
-  const auto rank = c.b.rank(x) + static_cast<int64_t>(axes.size());
+  const auto rank = Rank(c.b, x) + static_cast<int64_t>(axes.size());
   for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
   std::sort(axes.begin(), axes.end());
-  for (const int64_t axis : axes) x = c.b.Op("ExpandDims", {x, c.b.Int(axis)});
+  for (const int64_t axis : axes) x = c.b.Op("ExpandDims", {x, Int(c.b, axis)});
   return x;
 }
 
 KValue Squeeze(LayerContext& c) {
-  return c.b.Squeeze(FirstTensor(c), IntOptions(c, {"axis", "squeeze_dims"}));
+  return Squeeze(c.b, FirstTensor(c), IntOptions(c, {"axis", "squeeze_dims"}));
 }
 
 KValue Transpose(LayerContext& c) {
@@ -41,9 +41,9 @@ KValue Transpose(LayerContext& c) {
   if (BoolOption(c, {"conjugate"}, false)) return c.Refuse("conjugate=True");
   std::vector<int64_t> order = IntOptions(c, {"axes", "perm"});
   if (order.empty()) {
-    for (int k = c.b.rank(x) - 1; k >= 0; --k) order.push_back(k);
+    for (int k = Rank(c.b, x) - 1; k >= 0; --k) order.push_back(k);
   }
-  return c.b.Transpose(x, AxesOf(c.b, x, order));
+  return Transpose(c.b, x, AxesOf(c.b, x, order));
 }
 
 KValue SwapTwoAxes(LayerContext& c) {
@@ -54,18 +54,18 @@ KValue Tile(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
   std::vector<int64_t> times = IntOptions(c, {"repeats", "multiples"});
-  const int rank = b.rank(x);
+  const int rank = Rank(b, x);
   while (static_cast<int>(times.size()) < rank) times.insert(times.begin(), 1);
-  for (int k = rank; k < static_cast<int>(times.size()); ++k) x = b.ExpandDims(x, 0);
-  return b.Op("Tile", {x, b.Ints(times)});
+  for (int k = rank; k < static_cast<int>(times.size()); ++k) x = ExpandDims(b, x, 0);
+  return b.Op("Tile", {x, Ints(b, times)});
 }
 
 KValue Flip(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   std::vector<int64_t> axes = IntOptions(c, {"axis"});
-  const int rank = axes.empty() ? c.b.rank(x) : 0;
+  const int rank = axes.empty() ? Rank(c.b, x) : 0;
   for (int k = 0; k < rank; ++k) axes.push_back(k);
-  return c.b.Op("ReverseV2", {x, c.b.Ints(axes)});
+  return c.b.Op("ReverseV2", {x, Ints(c.b, axes)});
 }
 
 KValue Pad(LayerContext& c) {
@@ -86,7 +86,7 @@ KValue Pad(LayerContext& c) {
     pads.emplace_back(before, after);
   }
   const double value = NumberOption(c, {"constant_values"}, 0);
-  if (constant) return c.b.Pad(FirstTensor(c), pads, value);
+  if (constant) return Pad(c.b, FirstTensor(c), pads, value);
   std::vector<int32_t> flat;
   for (const auto& [before, after] : pads) {
     if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX) c.Fail("a padding");

@@ -40,7 +40,7 @@ KValue Substring(LayerContext& c) {
   const ValueRef x = TensorAt(c, 0, {"input"});
   const int64_t at = IntOption(c, {"pos"}, 0), length = IntOption(c, {"len"}, 0);
   const std::string unit = TextOption(c, {"unit"}, "BYTE");
-  return b.Op("Substr", {x, b.Int(at), b.Int(length)}, {{"unit", unit}});
+  return b.Op("Substr", {x, Int(b, at), Int(b, length)}, {{"unit", unit}});
 }
 
 KValue Bucket(LayerContext& c) {

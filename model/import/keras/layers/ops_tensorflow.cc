@@ -92,7 +92,7 @@ KValue RangeFunction(LayerContext& c) {
   if (!b.ok()) return {};
   if (!limit.present()) {
     limit = start;
-    start = {b.Int64(0), true, true};
+    start = {Int64(b, 0), true, true};
   }
   std::vector<OperandType> types;
   for (const Operand& part : {start, limit, delta}) {
@@ -101,20 +101,20 @@ KValue RangeFunction(LayerContext& c) {
   const DType dtype = named.value_or(ResultType(types));
   if (dtype == DType::kInvalid) c.Fail("ends of types that have no common one");
   if (!b.ok()) return {};
-  const ValueRef step = delta.present() ? b.Cast(delta.value, dtype) : b.Scalar(dtype, 1);
-  return b.Op("Range", {b.Cast(start.value, dtype), b.Cast(limit.value, dtype), step});
+  const ValueRef step = delta.present() ? Cast(b, delta.value, dtype) : Scalar(b, dtype, 1);
+  return b.Op("Range", {Cast(b, start.value, dtype), Cast(b, limit.value, dtype), step});
 }
 
 KValue Eye(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const ValueRef rows = b.Cast(TensorAt(c, 0, {"num_rows"}), DType::kInt32);
+  const ValueRef rows = Cast(b, TensorAt(c, 0, {"num_rows"}), DType::kInt32);
   const Operand given = OperandAt(c, 1, {"num_columns"});
   const DType dtype = TypeOption(c, {"dtype"}).value_or(DType::kFloat32);
   if (!b.ok()) return {};
-  const ValueRef columns = given.present() ? b.Cast(given.value, DType::kInt32) : rows;
-  const ValueRef ones = b.Op("Fill", {b.Pack({rows, columns}, 0), b.Scalar(dtype, 1)});
-  if (b.ok()) b.Refine(ones, SymShape{Dim::Unknown(), Dim::Unknown()});
-  return b.Op("MatrixBandPart", {ones, b.Int64(0), b.Int64(0)});
+  const ValueRef columns = given.present() ? Cast(b, given.value, DType::kInt32) : rows;
+  const ValueRef ones = b.Op("Fill", {Pack(b, {rows, columns}, 0), Scalar(b, dtype, 1)});
+  b.Refine(ones, SymShape{Dim::Unknown(), Dim::Unknown()});
+  return b.Op("MatrixBandPart", {ones, Int64(b, 0), Int64(b, 0)});
 }
 
 KValue SequenceMask(LayerContext& c) {
@@ -125,14 +125,14 @@ KValue SequenceMask(LayerContext& c) {
   if (!b.ok()) return {};
   const DType type = b.dtype(lengths);
   std::vector<int64_t> axes;
-  axes.reserve(b.rank(lengths));
-  for (int k = 0; k < b.rank(lengths); ++k) axes.push_back(k);
+  axes.reserve(Rank(b, lengths));
+  for (int k = 0; k < Rank(b, lengths); ++k) axes.push_back(k);
   const ValueRef longest =
-      b.Op("Maximum", {b.Reduce("Max", lengths, axes, false), b.Scalar(type, 0)});
-  const ValueRef size = given.present() ? b.Cast(given.value, type) : longest;
-  const ValueRef places = b.Op("Range", {b.Scalar(type, 0), size, b.Scalar(type, 1)});
-  const ValueRef mask = b.Op("Less", {places, b.ExpandDims(lengths, -1)});
-  return b.ok() ? KValue(b.Cast(mask, dtype)) : KValue();
+      b.Op("Maximum", {Reduce(b, "Max", lengths, axes, false), Scalar(b, type, 0)});
+  const ValueRef size = given.present() ? Cast(b, given.value, type) : longest;
+  const ValueRef places = b.Op("Range", {Scalar(b, type, 0), size, Scalar(b, type, 1)});
+  const ValueRef mask = b.Op("Less", {places, ExpandDims(b, lengths, -1)});
+  return b.ok() ? KValue(Cast(b, mask, dtype)) : KValue();
 }
 
 KValue ReverseSequence(LayerContext& c) {
@@ -146,7 +146,7 @@ KValue BooleanMask(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"tensor"}), mask = TensorAt(c, 1, {"mask"});
   int64_t axis = IntOption(c, {"axis"}, 0);
-  const int rank = b.rank(x), covered = b.rank(mask);
+  const int rank = Rank(b, x), covered = Rank(b, mask);
   if (axis < 0) axis += rank;
   if (b.ok() && (covered == 0 || axis < 0 || axis + covered > rank))
     c.Fail("a mask of other dimensions than the tensor's");
@@ -154,10 +154,10 @@ KValue BooleanMask(LayerContext& c) {
   if (!b.ok()) return {};
   std::vector<WantedDim> dims;
   dims.emplace_back(-1);
-  for (int k = covered; k < rank; ++k) dims.push_back(b.DimOf(x, k));
-  const ValueRef flat = covered == 1 ? x : b.Reshape(x, dims);
-  const ValueRef at = b.Squeeze(b.Op("Where", {b.Reshape(mask, {-1})}), {1});
-  return b.Op("GatherV2", {flat, at, b.Int(axis)});
+  for (int k = covered; k < rank; ++k) dims.push_back(DimOf(b, x, k));
+  const ValueRef flat = covered == 1 ? x : Reshape(b, x, dims);
+  const ValueRef at = Squeeze(b, b.Op("Where", {Reshape(b, mask, {-1})}), {1});
+  return b.Op("GatherV2", {flat, at, Int(b, axis)});
 }
 
 KValue ClipByNorm(LayerContext& c) {
@@ -166,15 +166,15 @@ KValue ClipByNorm(LayerContext& c) {
   ValueRef bound = TensorAt(c, 1, {"clip_norm"});
   std::vector<int64_t> axes = IntOptions(c, {"axes"});
   const bool all = Option(c, {"axes"}).is_null();
-  for (int k = 0; all && k < b.rank(x); ++k) axes.push_back(k);
+  for (int k = 0; all && k < Rank(b, x); ++k) axes.push_back(k);
   if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
-  bound = b.Cast(bound, dtype);
-  const ValueRef sum = b.Reduce("Sum", b.Mul(x, x), axes, true), zero = b.Scalar(dtype, 0);
+  bound = Cast(b, bound, dtype);
+  const ValueRef sum = Reduce(b, "Sum", Mul(b, x, x), axes, true), zero = Scalar(b, dtype, 0);
   const ValueRef some = b.Op("Greater", {sum, zero});
   const ValueRef safe = b.Op("SelectV2", {some, sum, b.Op("OnesLike", {sum})});
   const ValueRef norm = b.Op("SelectV2", {some, b.Op("Sqrt", {safe}), sum});
-  return b.Op("RealDiv", {b.Mul(x, bound), b.Op("Maximum", {norm, bound})});
+  return b.Op("RealDiv", {Mul(b, x, bound), b.Op("Maximum", {norm, bound})});
 }
 
 KValue StridedSlice(LayerContext& c) {
@@ -197,8 +197,8 @@ KValue EuclideanNorm(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const bool all = Option(c, {"axis"}).is_null();
   std::vector<int64_t> axes = IntOptions(c, {"axis"});
-  for (int k = 0; all && k < b.rank(x); ++k) axes.push_back(k);
-  return b.Reduce("EuclideanNorm", x, axes, BoolOption(c, {"keepdims"}, false));
+  for (int k = 0; all && k < Rank(b, x); ++k) axes.push_back(k);
+  return Reduce(b, "EuclideanNorm", x, axes, BoolOption(c, {"keepdims"}, false));
 }
 
 const OperationRegistrar kTensorFlow[] = {

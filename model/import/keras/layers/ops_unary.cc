@@ -65,9 +65,10 @@ KValue Unary(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
   if (!b.ok()) return {};
-  if (IsKeras3(c) && found->second.kind == Kind::kFloating) x = b.Cast(x, FloatingType(b.dtype(x)));
+  if (IsKeras3(c) && found->second.kind == Kind::kFloating)
+    x = Cast(b, x, FloatingType(b.dtype(x)));
   if (found->second.kind == Kind::kCounting && b.dtype(x) == DType::kBool)
-    x = b.Cast(x, DType::kInt32);
+    x = Cast(b, x, DType::kInt32);
   return b.Op(found->second.op, {x});
 }
 
@@ -87,11 +88,11 @@ KValue Sign(LayerContext& c) {
   const DType dtype = b.dtype(x);
   if (dtype != DType::kUInt8 && dtype != DType::kUInt16 && dtype != DType::kUInt32)
     return b.Op("Sign", {x});
-  return b.Cast(b.Op("Sign", {b.Cast(x, DType::kInt32)}), dtype);
+  return Cast(b, b.Op("Sign", {Cast(b, x, DType::kInt32)}), dtype);
 }
 
 KValue LogicalNot(LayerContext& c) {
-  return c.b.Op("LogicalNot", {c.b.Cast(FirstTensor(c), DType::kBool)});
+  return c.b.Op("LogicalNot", {Cast(c.b, FirstTensor(c), DType::kBool)});
 }
 
 KValue Round(LayerContext& c) {
@@ -99,11 +100,11 @@ KValue Round(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const int64_t decimals = IntOption(c, {"decimals"}, 0);
   if (!b.ok() || decimals == 0) return b.Op("Round", {x});
-  if (!b.Floating(x) && decimals > 0) return x;
+  if (!Floating(b, x) && decimals > 0) return x;
   const double factor = std::pow(10.0, static_cast<double>(decimals));
   const DType dtype = FloatingType(b.dtype(x));
-  const ValueRef scaled = b.Op("Round", {b.Mul(b.Cast(x, dtype), factor)});
-  return b.Cast(b.Op("RealDiv", {scaled, b.Scalar(dtype, factor)}), b.dtype(x));
+  const ValueRef scaled = b.Op("Round", {Mul(b, Cast(b, x, dtype), factor)});
+  return Cast(b, b.Op("RealDiv", {scaled, Scalar(b, dtype, factor)}), b.dtype(x));
 }
 
 KValue EluFunction(LayerContext& c) {
@@ -111,7 +112,7 @@ KValue EluFunction(LayerContext& c) {
   const ValueRef x = FirstTensor(c), y = b.Op("Elu", {x});
   const double alpha = NumberOption(c, {"alpha"}, 1);
   if (!b.ok() || alpha == 1) return y;
-  return b.Op("SelectV2", {b.Op("Greater", {x, b.Scalar(b.dtype(x), 0)}), x, b.Mul(y, alpha)});
+  return b.Op("SelectV2", {b.Op("Greater", {x, Scalar(b, b.dtype(x), 0)}), x, Mul(b, y, alpha)});
 }
 
 // Zeros or ones in the shape of x, whatever x has.
@@ -121,7 +122,7 @@ KValue Like(LayerContext& c) {
   BoolOption(c, {"optimize"}, true);  // how TensorFlow finds the shape
   const DType dtype = TypeOption(c, {"dtype"}).value_or(b.dtype(x));
   const char* const op = OperationName(c) == "ZerosLike" ? "ZerosLike" : "OnesLike";
-  return b.Op(op, {b.Cast(x, dtype)});
+  return b.Op(op, {Cast(b, x, dtype)});
 }
 
 bool RegisterUnaries() {

@@ -27,17 +27,17 @@ Frame FrameOf(LayerContext& c) {
   Frame f;
   f.last = format != "channels_first" && !absl::StartsWith(format, "NC");
   const ValueRef x = TensorAt(c, 0, kInputs);
-  f.spatial = b.rank(x) - 2;
+  f.spatial = Rank(b, x) - 2;
   if (b.ok() && (f.spatial < 1 || f.spatial > 3))
     c.Fail(absl::StrCat("the input is ", b.shape(x).ToString(), ", expected 1 to 3 spatial dims"));
   f.spatial = std::clamp(f.spatial, 1, 3);
   f.x = ChannelsToLast(b, x, f.last);
-  if (f.spatial == 1) f.x = b.ExpandDims(f.x, 1);
+  if (f.spatial == 1) f.x = ExpandDims(b, f.x, 1);
   return f;
 }
 
 ValueRef WindowBack(LayerContext& c, const Frame& f, ValueRef y) {
-  if (f.spatial == 1) y = c.b.Squeeze(y, {1});
+  if (f.spatial == 1) y = Squeeze(c.b, y, {1});
   return ChannelsFromLast(c.b, y, f.last);
 }
 
@@ -129,10 +129,10 @@ KValue AnyPool(LayerContext& c) {
 }
 
 ValueRef KernelAt(LayerContext& c, const Frame& f, int i, Names names) {
-  const ValueRef kernel = c.b.Cast(TensorAt(c, i, names), c.b.dtype(f.x));
-  if (c.b.ok() && c.b.rank(kernel) != f.spatial + 2)
+  const ValueRef kernel = Cast(c.b, TensorAt(c, i, names), c.b.dtype(f.x));
+  if (c.b.ok() && Rank(c.b, kernel) != f.spatial + 2)
     c.Fail(absl::StrCat("its kernel is ", c.b.shape(kernel).ToString()));
-  return f.spatial == 1 ? c.b.ExpandDims(kernel, 0) : kernel;
+  return f.spatial == 1 ? ExpandDims(c.b, kernel, 0) : kernel;
 }
 
 Attributes ConvAttributes(LayerContext& c, const Frame& f, bool numbers = false) {
@@ -163,7 +163,7 @@ void PadBefore(LayerContext& c, Frame* f) {
     if (spatial) pads.emplace_back(before, after);
   }
   pads.emplace_back(0, 0);
-  f->x = c.b.Pad(f->x, pads);
+  f->x = Pad(c.b, f->x, pads);
 }
 
 KValue ConvFunction(LayerContext& c) {
@@ -174,7 +174,7 @@ KValue ConvFunction(LayerContext& c) {
   BoolOption(c, {"use_cudnn_on_gpu"}, true);  // a kernel of another device
   const ValueRef kernel = KernelAt(c, f, 1, {"kernel", "filters", "filter"});
   const bool three = f.spatial == 3;
-  if (three && b.Size(f.x, -1, "the channels") != b.Size(kernel, -2, "a kernel"))
+  if (three && SizeOf(b, f.x, -1, "the channels") != SizeOf(b, kernel, -2, "a kernel"))
     return c.Refuse("groups of three dims");
   return WindowBack(c, f,
                     b.Op(three ? "Conv3D" : "Conv2D", {f.x, kernel}, ConvAttributes(c, f, true)));
@@ -216,13 +216,13 @@ KValue ExtractPatches(LayerContext& c) {
   Frame f;
   f.last = last;
   f.spatial = sizes.size() == 3 ? 3 : 2;
-  const bool alone = b.rank(x) == f.spatial + 1;
-  if (alone) x = b.ExpandDims(x, 0);
-  if (b.ok() && b.rank(x) != f.spatial + 2)
+  const bool alone = Rank(b, x) == f.spatial + 1;
+  if (alone) x = ExpandDims(b, x, 0);
+  if (b.ok() && Rank(b, x) != f.spatial + 2)
     c.Fail(absl::StrCat("the input is ", b.shape(x).ToString()));
   f.x = ChannelsToLast(b, x, last);
   const std::vector<int64_t> size = Spatial(c, f, {"size"}, OnesFor(f));
-  const int64_t channels = b.Size(f.x, -1, "the number of channels");
+  const int64_t channels = SizeOf(b, f.x, -1, "the number of channels");
   int64_t all = channels;
   std::vector<int64_t> dims;
   for (const int64_t n : size) {
@@ -237,12 +237,12 @@ KValue ExtractPatches(LayerContext& c) {
   dims.insert(dims.end(), {channels, all});
   const std::vector<WantedDim> wanted(dims.begin(), dims.end());
   const ValueRef kernel =
-      b.Cast(b.Reshape(b.Const(Tensor::Vector(DType::kFloat32, identity)), wanted), b.dtype(f.x));
+      Cast(b, Reshape(b, b.Const(Tensor::Vector(DType::kFloat32, identity)), wanted), b.dtype(f.x));
   Attributes attrs = WindowAttributes(c, f, Spatial(c, f, {"strides"}, size));
   attrs.emplace_back("dilations", Whole(f, Spatial(c, f, {"dilation_rate"}, OnesFor(f))));
   const ValueRef y = b.Op(f.spatial == 3 ? "Conv3D" : "Conv2D", {f.x, kernel}, attrs);
   const ValueRef out = WindowBack(c, f, y);
-  return alone ? b.Squeeze(out, {0}) : out;
+  return alone ? Squeeze(b, out, {0}) : out;
 }
 
 // tf.image.extract_patches
@@ -262,12 +262,12 @@ KValue ConvTransposeFunction(LayerContext& c) {
   const ValueRef x = TensorAt(c, 0, {"input"}), kernel = TensorAt(c, 1, {"filters"});
   std::vector<ValueRef> dims;
   for (const Operand& dim : OperandsAt(c, 2, {"output_shape"})) {
-    if (b.ok()) dims.push_back(b.Cast(dim.value, DType::kInt32));
+    if (b.ok()) dims.push_back(Cast(b, dim.value, DType::kInt32));
   }
   if (!b.ok()) return {};
   Frame f{x, 2, true};
-  if (format != "NHWC" || b.rank(x) != 4) return c.Refuse("data_format " + format);
-  const ValueRef shape = dims.size() == 1 ? dims[0] : b.Pack(dims, 0);
+  if (format != "NHWC" || Rank(b, x) != 4) return c.Refuse("data_format " + format);
+  const ValueRef shape = dims.size() == 1 ? dims[0] : Pack(b, dims, 0);
   Attributes attrs{{"strides", Whole(f, Spatial(c, f, {"strides"}, OnesFor(f)))},
                    {"dilations", Whole(f, Spatial(c, f, {"dilations"}, OnesFor(f)))},
                    {"data_format", std::string("NHWC")}};

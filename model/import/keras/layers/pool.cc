@@ -28,9 +28,9 @@ KValue Pool(LayerContext& c) {
 ValueRef MaskedMean(LayerContext& c, ValueRef x, ValueRef mask, bool channels_last, bool keep) {
   GraphBuilder& b = c.b;
   const int time = channels_last ? 1 : 2;
-  const ValueRef open = b.ExpandDims(b.Cast(mask, b.dtype(x)), channels_last ? 2 : 1);
-  return b.Op("RealDiv",
-              {b.Reduce("Sum", b.Mul(x, open), {time}, keep), b.Reduce("Sum", open, {time}, keep)});
+  const ValueRef open = ExpandDims(b, Cast(b, mask, b.dtype(x)), channels_last ? 2 : 1);
+  return b.Op("RealDiv", {Reduce(b, "Sum", Mul(b, x, open), {time}, keep),
+                          Reduce(b, "Sum", open, {time}, keep)});
 }
 
 KValue GlobalPool(LayerContext& c) {
@@ -45,19 +45,19 @@ KValue GlobalPool(LayerContext& c) {
   for (int k = 0; k < spatial; ++k) axes.push_back(k + (last ? 1 : 2));
   // Keras 3 has means of whole numbers in float32.
   const bool cast = !most && !c.keras2() && b.ok();
-  const ValueRef numbers = cast ? b.Cast(x, FloatingType(b.dtype(x))) : x;
-  return b.Reduce(most ? "Max" : "Mean", numbers, axes, keep);
+  const ValueRef numbers = cast ? Cast(b, x, FloatingType(b.dtype(x))) : x;
+  return Reduce(b, most ? "Max" : "Mean", numbers, axes, keep);
 }
 
 // Each output takes the inputs in [i * in / out, ceil((i + 1) * in / out)).
 ValueRef AdaptAxis(GraphBuilder& b, ValueRef x, int axis, int64_t out, bool most) {
-  const int64_t in = b.Size(x, axis, "the size that is pooled");
+  const int64_t in = SizeOf(b, x, axis, "the size that is pooled");
   std::vector<ValueRef> parts;
   for (int64_t i = 0; i < out && b.ok(); ++i) {
-    const ValueRef part = b.Slice(x, axis, i * in / out, ((i + 1) * in + out - 1) / out);
-    parts.push_back(b.Reduce(most ? "Max" : "Mean", part, {axis}, true));
+    const ValueRef part = Slice(b, x, axis, i * in / out, ((i + 1) * in + out - 1) / out);
+    parts.push_back(Reduce(b, most ? "Max" : "Mean", part, {axis}, true));
   }
-  return b.ok() ? b.Concat(parts, axis) : ValueRef();
+  return b.ok() ? Concat(b, parts, axis) : ValueRef();
 }
 
 KValue AdaptivePool(LayerContext& c) {

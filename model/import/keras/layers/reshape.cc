@@ -15,7 +15,7 @@ KValue ReshapeLayer(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = c.In();
   const std::vector<int64_t> target = c.config.Ints("target_shape", -1, {});
-  std::vector<WantedDim> dims{b.DimOf(x, 0)};
+  std::vector<WantedDim> dims{DimOf(b, x, 0)};
   int64_t known = 1, open = -1;
   for (const int64_t size : target) {
     if (size < 0)
@@ -27,39 +27,40 @@ KValue ReshapeLayer(LayerContext& c) {
   // A size that is left out follows from the others where the input has all its own.
   int64_t all = 1;
   bool whole = b.ok() && known > 0;
-  for (int k = 1; whole && k < b.rank(x); ++k) {
-    whole = b.dim(x, k).concrete() && !__builtin_mul_overflow(all, b.dim(x, k).size(), &all);
+  for (int k = 1; whole && k < Rank(b, x); ++k) {
+    whole =
+        SizeAt(b, x, k).concrete() && !__builtin_mul_overflow(all, SizeAt(b, x, k).size(), &all);
   }
   if (open >= 0 && whole && all % known == 0) dims[open] = all / known;
-  return b.Reshape(x, dims);
+  return Reshape(b, x, dims);
 }
 
 KValue Flatten(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = ChannelsToLast(b, c.In(), c.ChannelsLast());
-  const int rank = b.rank(x);
-  if (rank < 2) return b.Reshape(x, {-1, 1});
+  const int rank = Rank(b, x);
+  if (rank < 2) return Reshape(b, x, {-1, 1});
   int64_t size = 1;
   bool known = true;
   for (int k = 1; k < rank; ++k) {
-    known = known && b.dim(x, k).concrete();
-    if (known && __builtin_mul_overflow(size, b.dim(x, k).size(), &size))
+    known = known && SizeAt(b, x, k).concrete();
+    if (known && __builtin_mul_overflow(size, SizeAt(b, x, k).size(), &size))
       c.Fail("a shape past every limit");
   }
-  if (known) return b.Reshape(x, {-1, size});
-  return b.Reshape(x, {b.DimOf(x, 0), -1});
+  if (known) return Reshape(b, x, {-1, size});
+  return Reshape(b, x, {DimOf(b, x, 0), -1});
 }
 
 KValue Permute(LayerContext& c) {
   std::vector<int64_t> order{0};
   for (const int64_t axis : c.config.Ints("dims", -1, {})) order.push_back(axis);
-  return c.b.Transpose(c.In(), order);
+  return Transpose(c.b, c.In(), order);
 }
 
 KValue RepeatVector(LayerContext& c) {
   GraphBuilder& b = c.b;
   const int64_t n = c.config.Int("n", 1);
-  return b.Op("Tile", {b.ExpandDims(c.In(), 1), b.Ints({1, n, 1})});
+  return b.Op("Tile", {ExpandDims(b, c.In(), 1), Ints(b, {1, n, 1})});
 }
 
 // Pairs of numbers, one for each spatial dim: n, (n, m) or ((a, b), ...).
@@ -106,10 +107,10 @@ KValue Cropping(LayerContext& c) {
     const int axis = k + (last ? 1 : 2);
     const auto [before, after] = pairs[k];
     if (before == 0 && after == 0) continue;
-    const Dim size = b.dim(x, axis);
+    const Dim size = SizeAt(b, x, axis);
     if (size.concrete() && before + after >= size.size())
       c.Fail(absl::StrCat("cropping ", before, " and ", after, " of ", size.size()));
-    x = b.Slice(x, axis, before, after == 0 ? GraphBuilder::kToEnd : -after);
+    x = Slice(b, x, axis, before, after == 0 ? build::kToEnd : -after);
   }
   return x;
 }
@@ -121,7 +122,7 @@ KValue ZeroPadding(LayerContext& c) {
   std::vector<std::pair<int64_t, int64_t>> pads(spatial + 2);
   const auto pairs = Pairs(c, "padding", spatial);
   for (int k = 0; k < spatial; ++k) pads[k + (last ? 1 : 2)] = pairs[k];
-  return b.Pad(SpatialInput(c, spatial), pads);
+  return Pad(b, SpatialInput(c, spatial), pads);
 }
 
 KValue UpSampling(LayerContext& c) {
@@ -139,7 +140,7 @@ KValue UpSampling(LayerContext& c) {
   if (spatial != 2) c.Fail(absl::StrCat("interpolation ", Quoted(way)));
   x = ChannelsToLast(b, x, last);
   for (int k = 0; k < 2; ++k) {
-    if (__builtin_mul_overflow(size[k], b.Size(x, k + 1, "the height and width"), &size[k]))
+    if (__builtin_mul_overflow(size[k], SizeOf(b, x, k + 1, "the height and width"), &size[k]))
       c.Fail("a size past every limit");
   }
   return ChannelsFromLast(b, ResizeImages(c, x, size[0], size[1], way), last);

@@ -26,10 +26,10 @@ KValue Recurrent(LayerContext& c) {
 
 ValueRef Merge(LayerContext& c, const std::string& mode, ValueRef y, ValueRef back) {
   GraphBuilder& b = c.b;
-  if (mode == "concat") return b.Concat({y, back}, b.rank(y) - 1);
-  if (mode == "sum") return b.Add(y, back);
-  if (mode == "ave") return b.Mul(b.Add(y, back), 0.5);
-  if (mode == "mul") return b.Mul(y, back);
+  if (mode == "concat") return Concat(b, {y, back}, Rank(b, y) - 1);
+  if (mode == "sum") return Add(b, y, back);
+  if (mode == "ave") return Mul(b, Add(b, y, back), 0.5);
+  if (mode == "mul") return Mul(b, y, back);
   c.Fail(absl::StrCat("merge_mode is ", Quoted(mode)));
   return {};
 }
@@ -65,7 +65,7 @@ KValue Bidirectional(LayerContext& c) {
                 {initial.begin() + half, initial.end()}, &back_options);
   if (!b.ok() || y.empty() || back.empty()) return {};
   ValueRef turned = back[0].value;
-  if (options.return_sequences) turned = b.Op("ReverseV2", {turned, b.Ints({1})});
+  if (options.return_sequences) turned = b.Op("ReverseV2", {turned, Ints(b, {1})});
   std::vector<KValue> out;
   if (c.config.Has("merge_mode")) {
     const std::string mode = c.config.String("merge_mode", "concat");
@@ -82,17 +82,17 @@ KValue Bidirectional(LayerContext& c) {
 KValue TimeDistributed(LayerContext& c) {
   GraphBuilder& b = c.b;
   const KTensor in{c.In(), c.Mask()};
-  const int rank = b.rank(in.value);
+  const int rank = Rank(b, in.value);
   if (b.ok() && rank < 3) c.Fail(absl::StrCat("an input of rank ", rank));
   const auto merged = [&](ValueRef v) {
     std::vector<WantedDim> dims{-1};
-    for (int k = 2; k < b.rank(v); ++k) dims.push_back(b.DimOf(v, k));
-    return b.Reshape(v, dims);
+    for (int k = 2; k < Rank(b, v); ++k) dims.push_back(DimOf(b, v, k));
+    return Reshape(b, v, dims);
   };
   if (!b.ok()) return {};
   Call inner;
   KTensor step{merged(in.value), {}};
-  if (in.has_mask() && b.rank(in.mask) > 2) step.mask = merged(in.mask);
+  if (in.has_mask() && Rank(b, in.mask) > 2) step.mask = merged(in.mask);
   inner.args.emplace_back(step);
   const KValue out = c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), inner);
   const std::vector<KTensor> flat = Flatten(out);
@@ -100,16 +100,16 @@ KValue TimeDistributed(LayerContext& c) {
     c.Fail("a layer with one output is needed");
     return {};
   }
-  std::vector<WantedDim> dims{b.DimOf(in.value, 0), b.DimOf(in.value, 1)};
+  std::vector<WantedDim> dims{DimOf(b, in.value, 0), DimOf(b, in.value, 1)};
   if (!dims[0].fixed() && dims[1].fixed()) dims[0] = -1;
-  for (int k = 1; k < b.rank(flat[0].value); ++k) dims.push_back(b.DimOf(flat[0].value, k));
+  for (int k = 1; k < Rank(b, flat[0].value); ++k) dims.push_back(DimOf(b, flat[0].value, k));
   // Keras 3 answers in the type that this layer computes in; one of 16 bits throughout gives way to
   // the layer inside.
   const Json& policy = Member(c.layer.config(), "dtype");
   const bool own =
       c.compute_dtype == DType::kFloat64 || PolicyName(policy, true) != PolicyName(policy, false);
-  const bool floating = b.Floating(flat[0].value) && !c.keras2() && own;
-  return b.Reshape(floating ? b.Cast(flat[0].value, c.compute_dtype) : flat[0].value, dims);
+  const bool floating = Floating(b, flat[0].value) && !c.keras2() && own;
+  return Reshape(b, floating ? Cast(b, flat[0].value, c.compute_dtype) : flat[0].value, dims);
 }
 
 const LayerRegistrar kRecurrent({"LSTM", "GRU", "SimpleRNN", "RNN"}, Recurrent);

@@ -22,33 +22,33 @@ ValueRef Waves(LayerContext& c, ValueRef x, int64_t channels, ValueRef kernel) {
   const int64_t frame = c.config.Int("frame_length", 256),
                 step = c.config.Int("frame_step", frame / 2);
   if (step < 1) c.Fail(absl::StrCat("frame_step is ", step));
-  const WantedDim time = b.DimOf(x, last ? 1 : 2);
-  if (last && channels != 1) x = b.Transpose(x, {0, 2, 1});
-  x = b.Reshape(x, {-1, 1, time, 1});
-  const ValueRef y = b.Op("Conv2D", {x, b.ExpandDims(kernel, 0)},
+  const WantedDim time = DimOf(b, x, last ? 1 : 2);
+  if (last && channels != 1) x = Transpose(b, x, {0, 2, 1});
+  x = Reshape(b, x, {-1, 1, time, 1});
+  const ValueRef y = b.Op("Conv2D", {x, ExpandDims(b, kernel, 0)},
                           {{"strides", std::vector<int64_t>{1, 1, step, 1}},
                            {"padding", std::string(padding == "same" ? "SAME" : "VALID")}});
-  const ValueRef turned = b.Transpose(b.Squeeze(y, {1}), {0, 2, 1});
-  return b.Reshape(turned, {-1, channels, b.DimOf(turned, 1), b.DimOf(turned, 2)});
+  const ValueRef turned = Transpose(b, Squeeze(b, y, {1}), {0, 2, 1});
+  return Reshape(b, turned, {-1, channels, DimOf(b, turned, 1), DimOf(b, turned, 2)});
 }
 
 ValueRef OutputForm(LayerContext& c, ValueRef y) {
   GraphBuilder& b = c.b;
   const bool last = c.ChannelsLast();
   if (c.config.Bool("expand_dims", false))
-    return b.Transpose(y,
-                       last ? std::vector<int64_t>{0, 3, 2, 1} : std::vector<int64_t>{0, 1, 3, 2});
-  const int64_t both = b.Size(y, 1, "the channels") * b.Size(y, 2, "the frequencies");
-  const ValueRef flat = b.Reshape(y, {-1, both, b.DimOf(y, 3)});
-  return last ? b.Transpose(flat, {0, 2, 1}) : flat;
+    return Transpose(b, y,
+                     last ? std::vector<int64_t>{0, 3, 2, 1} : std::vector<int64_t>{0, 1, 3, 2});
+  const int64_t both = SizeOf(b, y, 1, "the channels") * SizeOf(b, y, 2, "the frequencies");
+  const ValueRef flat = Reshape(b, y, {-1, both, DimOf(b, y, 3)});
+  return last ? Transpose(b, flat, {0, 2, 1}) : flat;
 }
 
 KValue Stft(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = c.In();
-  if (b.ok() && b.rank(x) != 3) c.Fail("a batch of signals with channels is needed");
+  if (b.ok() && Rank(b, x) != 3) c.Fail("a batch of signals with channels is needed");
   if (!b.ok()) return {};
-  const int64_t channels = b.Size(x, c.ChannelsLast() ? 2 : 1, "the channels");
+  const int64_t channels = SizeOf(b, x, c.ChannelsLast() ? 2 : 1, "the channels");
   const std::string mode = c.config.String("mode", "log");
   c.config.Ignore(
       {"window", "periodic", "scaling", "fft_length"});  // of the waves in its variables
@@ -58,16 +58,16 @@ KValue Stft(LayerContext& c) {
   if (mode == "real") return OutputForm(c, real);
   if (mode == "imag") return OutputForm(c, imag);
   if (mode == "angle") return OutputForm(c, b.Op("Atan2", {imag, real}));
-  if (mode == "stft") return OutputForm(c, b.Concat({real, imag}, 2));
-  const ValueRef power = b.Add(b.Op("Square", {real}), b.Op("Square", {imag}));
+  if (mode == "stft") return OutputForm(c, Concat(b, {real, imag}, 2));
+  const ValueRef power = Add(b, b.Op("Square", {real}), b.Op("Square", {imag}));
   const auto least = [&](ValueRef v) {
-    return b.Op("Maximum", {v, b.Scalar(b.dtype(v), kEpsilon)});
+    return b.Op("Maximum", {v, Scalar(b, b.dtype(v), kEpsilon)});
   };
   if (mode == "psd") {  // what lies between the ends counts for both sides
-    const int64_t size = b.Size(power, 2, "the frequencies");
-    if (size < 2) return OutputForm(c, b.Add(power, power));
-    const ValueRef inner = b.Slice(power, 2, 1, size - 1);
-    return OutputForm(c, b.Add(power, b.Pad(inner, {{0, 0}, {0, 0}, {1, 1}, {0, 0}})));
+    const int64_t size = SizeOf(b, power, 2, "the frequencies");
+    if (size < 2) return OutputForm(c, Add(b, power, power));
+    const ValueRef inner = Slice(b, power, 2, 1, size - 1);
+    return OutputForm(c, Add(b, power, Pad(b, inner, {{0, 0}, {0, 0}, {1, 1}, {0, 0}})));
   }
   const ValueRef linear = OutputForm(c, b.Op("Sqrt", {least(power)}));
   if (mode == "magnitude") return linear;
@@ -143,41 +143,42 @@ ValueRef Decibels(LayerContext& c, ValueRef x) {
   GraphBuilder& b = c.b;
   const double least = c.config.Number("min_power", 1e-10),
                unit = std::max(std::abs(c.config.Number("ref_power", 1)), least);
-  const ValueRef log = b.Op("Log", {b.Op("Maximum", {x, b.Scalar(b.dtype(x), least)})});
-  const ValueRef y = b.Add(b.Mul(log, 10 / std::numbers::ln10), -10 * std::log10(unit));
-  const ValueRef top = b.Reduce("Max", y, {0, 1, 2}, false);
-  return b.Op("Maximum", {y, b.Add(top, -c.config.Number("top_db", 80))});
+  const ValueRef log = b.Op("Log", {b.Op("Maximum", {x, Scalar(b, b.dtype(x), least)})});
+  const ValueRef y = Add(b, Mul(b, log, 10 / std::numbers::ln10), -10 * std::log10(unit));
+  const ValueRef top = Reduce(b, "Max", y, {0, 1, 2}, false);
+  return b.Op("Maximum", {y, Add(b, top, -c.config.Number("top_db", 80))});
 }
 
 KValue MelSpectrogram(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Mel mel = MelOptions(c);
-  ValueRef x = b.Cast(c.In(), DType::kFloat32);
-  if (b.ok() && b.rank(x) != 2) c.Fail("a batch of signals is needed");
+  ValueRef x = Cast(b, c.In(), DType::kFloat32);
+  if (b.ok() && Rank(b, x) != 2) c.Fail("a batch of signals is needed");
   const ValueRef window = Window(c, mel), weights = MelWeights(c, mel);
   if (!b.ok()) return {};
   const auto half = static_cast<int32_t>(mel.fft / 2);
-  const ValueRef pads = b.Reshape(b.Ints({0, 0, half, half}), {2, 2});
+  const ValueRef pads = Reshape(b, Ints(b, {0, 0, half, half}), {2, 2});
   x = b.Op("MirrorPad", {x, pads}, {{"mode", std::string("REFLECT")}});
   const std::vector<int64_t> size{1, 1, mel.fft, 1}, steps{1, 1, mel.step, 1}, rates{1, 1, 1, 1};
   const ValueRef frames =
-      b.Squeeze(b.Op("ExtractImagePatches", {b.ExpandDims(b.ExpandDims(x, 1), 3)},
-                     {{"ksizes", size},
-                      {"strides", steps},
-                      {"rates", rates},
-                      {"padding", std::string("VALID")}}),
-                {1});
+      Squeeze(b,
+              b.Op("ExtractImagePatches", {ExpandDims(b, ExpandDims(b, x, 1), 3)},
+                   {{"ksizes", size},
+                    {"strides", steps},
+                    {"rates", rates},
+                    {"padding", std::string("VALID")}}),
+              {1});
   const ValueRef waves =
-      b.Op("RFFT", {b.Mul(frames, window), b.Ints({mel.fft})}, {{"Tcomplex", DType::kComplex64}});
-  const ValueRef sum = b.Add(b.Op("Square", {b.Op("Real", {waves}, {{"Tout", DType::kFloat32}})}),
-                             b.Op("Square", {b.Op("Imag", {waves}, {{"Tout", DType::kFloat32}})}));
+      b.Op("RFFT", {Mul(b, frames, window), Ints(b, {mel.fft})}, {{"Tcomplex", DType::kComplex64}});
+  const ValueRef sum = Add(b, b.Op("Square", {b.Op("Real", {waves}, {{"Tout", DType::kFloat32}})}),
+                           b.Op("Square", {b.Op("Imag", {waves}, {{"Tout", DType::kFloat32}})}));
   const double exponent = c.config.Number("mag_exp", 2);
   const ValueRef magnitude =
-      b.Op("Pow", {b.Op("Sqrt", {sum}), b.Scalar(DType::kFloat32, exponent)});
-  ValueRef y = b.MatMul(magnitude, weights);
+      b.Op("Pow", {b.Op("Sqrt", {sum}), Scalar(b, DType::kFloat32, exponent)});
+  ValueRef y = MatrixProduct(b, magnitude, weights);
   c.config.Ignore({"min_power", "ref_power", "top_db"});  // which Decibels reads
   if (c.config.Bool("power_to_db", true)) y = Decibels(c, y);
-  return b.Cast(b.Transpose(y, {0, 2, 1}), c.compute_dtype);
+  return Cast(b, Transpose(b, y, {0, 2, 1}), c.compute_dtype);
 }
 
 const LayerRegistrar kStft({"STFTSpectrogram"}, Stft);
