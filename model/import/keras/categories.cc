@@ -30,7 +30,6 @@ ValueRef EncodeCategories(LayerContext& c, ValueRef ids, const std::string& mode
   if (depth < 1 || depth > kMaxDepth) c.Fail(absl::StrCat("a depth of ", depth));
   if (Rank(b, ids) == 0) ids = ExpandDims(b, ids, 0);
   const int rank = Rank(b, ids);
-  if (!b.ok()) return {};
   const bool one = mode == "one_hot";
   if (one && rank > 1 && SizeAt(b, ids, -1) == Dim(1)) ids = Squeeze(b, ids, {rank - 1});
   if (b.dtype(ids) != DType::kInt32) ids = Cast(b, ids, DType::kInt64);

@@ -33,7 +33,8 @@ const Json kNone;
 
 }  // namespace
 
-OperationRegistrar::OperationRegistrar(const char* op, Names functions, LayerRule rule) {
+OperationRegistrar::OperationRegistrar(const char* op, const std::vector<const char*>& functions,
+                                       LayerRule rule) {
   if (*op != '\0') {
     const std::string name = absl::StrCat("ops.", op);
     const LayerRegistrar registered({name.c_str()}, rule);

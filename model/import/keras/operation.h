@@ -3,6 +3,7 @@
 // one and in the call of the other.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -63,8 +64,23 @@ bool IsKeras3(const LayerContext& c);
 // Registers a rule as keras.ops' class name and by the names of Keras 2's functions.
 class OperationRegistrar {
  public:
-  OperationRegistrar(const char* op, Names functions, LayerRule rule);
+  OperationRegistrar(const char* op, const std::vector<const char*>& functions, LayerRule rule);
 };
+
+// ---- tables of functions that one rule serves: entries with `name` and `functions` ----
+
+// Registers all of them.
+template <class Entry>
+bool RegisterFunctions(const std::vector<Entry>& table, LayerRule rule) {
+  for (const Entry& entry : table) OperationRegistrar(entry.name, entry.functions, rule);
+  return true;
+}
+// The entry of the operation that is called.
+template <class Entry>
+const Entry& FunctionOf(const LayerContext& c, const std::vector<Entry>& table) {
+  const std::string name = OperationName(c);
+  return *std::find_if(table.begin(), table.end(), [&](const Entry& e) { return name == e.name; });
+}
 
 // The rule of a function of TensorFlow ("math.add"); null where there is none.
 LayerRule FindFunction(const std::string& function);

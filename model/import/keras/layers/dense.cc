@@ -46,7 +46,6 @@ struct Quantized {
 };
 
 Quantized QuantizeOver(GraphBuilder& b, ValueRef x, const std::vector<int64_t>& axes) {
-  if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
   const ValueRef most = Add(b, Reduce(b, "Max", b.Op("Abs", {x}), axes, true), 1e-7);
   const ValueRef scale = b.Op("RealDiv", {Scalar(b, dtype, 127), most});

@@ -264,7 +264,6 @@ KValue AutoContrast(LayerContext& c) {
   c.config.Ignore({"data_format", "factor", "bounding_box_format"});  // which Keras does not read
   const ValueRef images = Cast(b, c.In(), c.compute_dtype);
   if (b.ok() && Rank(b, images) != 4) c.Fail("images with a batch are needed");
-  if (!b.ok()) return {};
   const ValueRef x = Ranged(c, images, true), low = Reduce(b, "Min", x, {1, 2}, true),
                  high = Reduce(b, "Max", x, {1, 2}, true);
   const ValueRef scale = b.Op("RealDiv", {Scalar(b, b.dtype(x), 255), Sub(b, high, low)});

@@ -42,7 +42,6 @@ KValue HardShrinkFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double threshold = NumberOption(c, {"threshold"}, 0.5);
-  if (!b.ok()) return {};
   return Where(b, b.Op("Greater", {b.Op("Abs", {x}), Scalar(b, b.dtype(x), threshold)}), x, 0);
 }
 
@@ -50,7 +49,6 @@ KValue SoftShrinkFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double threshold = NumberOption(c, {"threshold"}, 0.5);
-  if (!b.ok()) return {};
   const ValueRef edge = Scalar(b, b.dtype(x), threshold), low = Scalar(b, b.dtype(x), -threshold);
   const ValueRef below = Where(b, b.Op("Less", {x, low}), Add(b, x, edge), 0);
   return b.Op("SelectV2", {b.Op("Greater", {x, edge}), Sub(b, x, edge), below});
@@ -61,7 +59,6 @@ KValue Threshold(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   const double threshold = NumberOption(c, {"threshold"}, 0),
                otherwise = NumberOption(c, {"default_value"}, 0);
-  if (!b.ok()) return {};
   return Where(b, b.Op("Greater", {x, Scalar(b, b.dtype(x), threshold)}), x, otherwise);
 }
 
@@ -69,7 +66,6 @@ KValue SquareplusFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double beyond = NumberOption(c, {"b"}, 4);
-  if (!b.ok()) return {};
   const ValueRef root = b.Op("Sqrt", {Add(b, b.Op("Square", {x}), beyond)});
   return Mul(b, Add(b, x, root), 0.5);
 }
@@ -78,7 +74,6 @@ KValue CeluFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double alpha = NumberOption(c, {"alpha"}, 1);
-  if (!b.ok()) return {};
   const ValueRef zero = Scalar(b, b.dtype(x), 0), low = b.Op("Minimum", {x, zero});
   const ValueRef curve = b.Op("Expm1", {b.Op("RealDiv", {low, Scalar(b, b.dtype(x), alpha)})});
   return Add(b, b.Op("Maximum", {x, zero}), Mul(b, curve, alpha));

@@ -69,7 +69,6 @@ KValue DotProductAttention(LayerContext& c) {
 
 ValueRef LogSoftmaxOver(GraphBuilder& b, ValueRef x, int64_t axis) {
   const int rank = Rank(b, x);
-  if (!b.ok()) return {};
   if (axis < 0) axis += rank;
   if (axis == rank - 1) return b.Op("LogSoftmax", {x});
   const ValueRef away = Sub(b, x, Reduce(b, "Max", x, {axis}, true));
@@ -131,7 +130,6 @@ KValue SparseLoss(LayerContext& c) {
   if (!logits && BehindActivation(b, output)) return c.Refuse("probabilities of an activation");
   if (Rank(b, labels) == Rank(b, output)) labels = Squeeze(b, labels, {-1});
   const int64_t classes = SizeOf(b, output, -1, "the number of classes");
-  if (!b.ok()) return {};
   const ValueRef logs = b.Op("LogSoftmax", {logits ? output : b.Op("Log", {Sharp(b, output)})});
   const DType dtype = b.dtype(output);
   const ValueRef hot = b.Op(

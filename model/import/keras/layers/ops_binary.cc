@@ -1,6 +1,6 @@
 // Operations on two operands: arithmetic, comparisons, logic.
-#include <map>
-#include <string>
+#include <utility>
+#include <vector>
 
 #include "model/import/keras/operation.h"
 
@@ -15,37 +15,52 @@ enum class Types {
   kTruth,       // bool
 };
 
-struct BinaryOp {
+struct BinaryFunction {
+  const char* name;  // of keras.ops
+  std::vector<const char*> functions;
   const char* op;
   Types types;
 };
 
-const std::map<std::string, BinaryOp>& Binaries() {
-  static const std::map<std::string, BinaryOp> ops{
-      {"Add", {"AddV2", Types::kResult}},
-      {"Subtract", {"Sub", Types::kResult}},
-      {"Multiply", {"Mul", Types::kResult}},
-      {"Divide", {"RealDiv", Types::kFloating}},
-      {"TrueDivide", {"RealDiv", Types::kFloating}},
-      {"DivideNoNan", {"DivNoNan", Types::kFloating}},
-      {"Maximum", {"Maximum", Types::kResult}},
-      {"Minimum", {"Minimum", Types::kResult}},
-      {"Power", {"Pow", Types::kResult}},
-      {"FloorDivide", {"FloorDiv", Types::kResult}},
-      {"Mod", {"FloorMod", Types::kArithmetic}},
-      {"Equal", {"Equal", Types::kStrong}},
-      {"NotEqual", {"NotEqual", Types::kStrong}},
-      {"Less", {"Less", Types::kStrong}},
-      {"LessEqual", {"LessEqual", Types::kStrong}},
-      {"Greater", {"Greater", Types::kStrong}},
-      {"GreaterEqual", {"GreaterEqual", Types::kStrong}},
-      {"LogicalAnd", {"LogicalAnd", Types::kTruth}},
-      {"LogicalOr", {"LogicalOr", Types::kTruth}},
-      {"LogicalXor", {"NotEqual", Types::kTruth}},
-      {"Arctan2", {"Atan2", Types::kFloating}},
-      {"SquaredDifference", {"SquaredDifference", Types::kResult}}};
-  return ops;
-}
+const std::vector<BinaryFunction> kBinaryFunctions = {
+    {"Add", {"__operators__.add", "math.add", "add"}, "AddV2", Types::kResult},
+    {"Subtract", {"math.subtract", "subtract", "sub", "__operators__.sub"}, "Sub", Types::kResult},
+    {"Multiply", {"math.multiply", "multiply", "mul", "__operators__.mul"}, "Mul", Types::kResult},
+    {"Divide",
+     {"math.divide", "math.truediv", "divide", "truediv", "__operators__.truediv"},
+     "RealDiv",
+     Types::kFloating},
+    {"TrueDivide", {}, "RealDiv", Types::kFloating},
+    {"DivideNoNan", {"math.divide_no_nan"}, "DivNoNan", Types::kFloating},
+    {"Maximum", {"math.maximum", "maximum"}, "Maximum", Types::kResult},
+    {"Minimum", {"math.minimum", "minimum"}, "Minimum", Types::kResult},
+    {"Power", {"math.pow", "pow", "__operators__.pow"}, "Pow", Types::kResult},
+    {"FloorDivide",
+     {"__operators__.floordiv", "math.floordiv", "floordiv", "floor_div"},
+     "FloorDiv",
+     Types::kResult},
+    {"Mod", {"math.mod", "math.floormod", "__operators__.mod"}, "FloorMod", Types::kArithmetic},
+    {"Equal",
+     {"math.equal", "equal", "__operators__.eq", "__operators__.__eq__"},
+     "Equal",
+     Types::kStrong},
+    {"NotEqual",
+     {"math.not_equal", "not_equal", "__operators__.ne", "__operators__.__ne__"},
+     "NotEqual",
+     Types::kStrong},
+    {"Less", {"math.less", "less"}, "Less", Types::kStrong},
+    {"LessEqual", {"math.less_equal", "less_equal"}, "LessEqual", Types::kStrong},
+    {"Greater", {"math.greater", "greater"}, "Greater", Types::kStrong},
+    {"GreaterEqual", {"math.greater_equal", "greater_equal"}, "GreaterEqual", Types::kStrong},
+    {"LogicalAnd", {"math.logical_and", "logical_and"}, "LogicalAnd", Types::kTruth},
+    {"LogicalOr", {"math.logical_or", "logical_or"}, "LogicalOr", Types::kTruth},
+    {"LogicalXor", {"math.logical_xor"}, "NotEqual", Types::kTruth},
+    {"Arctan2", {}, "Atan2", Types::kFloating},
+    {"SquaredDifference",
+     {"math.squared_difference", "squared_difference"},
+     "SquaredDifference",
+     Types::kResult},
+};
 
 std::pair<ValueRef, ValueRef> Operands(LayerContext& c, Types types) {
   const Names first{"x1", "x", "a"}, second{"x2", "y", "b"};
@@ -68,47 +83,20 @@ std::pair<ValueRef, ValueRef> Operands(LayerContext& c, Types types) {
 }
 
 KValue Binary(LayerContext& c) {
-  const auto op = Binaries().find(OperationName(c));
-  if (op == Binaries().end()) return c.Refuse("this function");
+  const BinaryFunction& function = FunctionOf(c, kBinaryFunctions);
   GraphBuilder& b = c.b;
-  auto [x, y] = Operands(c, op->second.types);
+  auto [x, y] = Operands(c, function.types);
   if (!b.ok()) return {};
   // TensorFlow's own division of whole numbers is one of floats.
-  if (op->second.types == Types::kFloating && !Floating(b, x)) {
+  if (function.types == Types::kFloating && !Floating(b, x)) {
     const bool wide = DTypeSize(b.dtype(x)) > 2;
     const DType to = wide ? DType::kFloat64 : DType::kFloat32;
-    return b.Op(op->second.op, {Cast(b, x, to), Cast(b, y, to)});
+    return b.Op(function.op, {Cast(b, x, to), Cast(b, y, to)});
   }
-  return b.Op(op->second.op, {x, y});
+  return b.Op(function.op, {x, y});
 }
 
-const OperationRegistrar kBinaries[] = {
-    {"Add", {"__operators__.add", "math.add", "add"}, Binary},
-    {"Subtract", {"math.subtract", "subtract", "sub", "__operators__.sub"}, Binary},
-    {"Multiply", {"math.multiply", "multiply", "mul", "__operators__.mul"}, Binary},
-    {"Divide",
-     {"math.divide", "math.truediv", "divide", "truediv", "__operators__.truediv"},
-     Binary},
-    {"TrueDivide", {}, Binary},
-    {"DivideNoNan", {"math.divide_no_nan"}, Binary},
-    {"Maximum", {"math.maximum", "maximum"}, Binary},
-    {"Minimum", {"math.minimum", "minimum"}, Binary},
-    {"Power", {"math.pow", "pow", "__operators__.pow"}, Binary},
-    {"FloorDivide", {"__operators__.floordiv", "math.floordiv", "floordiv", "floor_div"}, Binary},
-    {"Mod", {"math.mod", "math.floormod", "__operators__.mod"}, Binary},
-    {"Equal", {"math.equal", "equal", "__operators__.eq", "__operators__.__eq__"}, Binary},
-    {"NotEqual",
-     {"math.not_equal", "not_equal", "__operators__.ne", "__operators__.__ne__"},
-     Binary},
-    {"Less", {"math.less", "less"}, Binary},
-    {"LessEqual", {"math.less_equal", "less_equal"}, Binary},
-    {"Greater", {"math.greater", "greater"}, Binary},
-    {"GreaterEqual", {"math.greater_equal", "greater_equal"}, Binary},
-    {"LogicalAnd", {"math.logical_and", "logical_and"}, Binary},
-    {"LogicalOr", {"math.logical_or", "logical_or"}, Binary},
-    {"LogicalXor", {"math.logical_xor"}, Binary},
-    {"Arctan2", {}, Binary},
-    {"SquaredDifference", {"math.squared_difference", "squared_difference"}, Binary}};
+const bool kRegistered = RegisterFunctions(kBinaryFunctions, Binary);
 
 }  // namespace
 }  // namespace floe::keras

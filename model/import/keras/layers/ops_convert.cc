@@ -138,7 +138,6 @@ KValue FullLike(LayerContext& c) {
   const DType dtype = TypeOption(c, {"dtype"}).value_or(b.dtype(x));
   const Operand value = OperandAt(c, 1, {"fill_value"});
   if (!value.present()) c.Fail("no value to fill with");
-  if (!b.ok()) return {};
   const ValueRef y = b.Op("BroadcastTo", {Cast(b, value.value, dtype), b.Op("Shape", {x})});
   b.Refine(y, b.shape(x));
   return y;

@@ -56,7 +56,6 @@ KValue CropAndResize(LayerContext& c) {
   const std::vector<int64_t> size = IntOptions(c, {"crop_size"});
   const std::string method = TextOption(c, {"method"}, "bilinear");
   const double outside = NumberOption(c, {"extrapolation_value"}, 0);
-  if (!b.ok()) return {};
   return b.Op("CropAndResize",
               {x, Cast(b, boxes, DType::kFloat32), Cast(b, owners, DType::kInt32), Ints(b, size)},
               {{"method", method}, {"extrapolation_value", static_cast<float>(outside)}});
@@ -73,7 +72,6 @@ KValue AffineTransform(LayerContext& c) {
   if (alone) x = ExpandDims(b, x, 0);
   if (b.ok() && Rank(b, transform) == 1) transform = ExpandDims(b, transform, 0);
   x = ChannelsToLast(b, x, last);
-  if (!b.ok()) return {};
   const ValueRef size = ShapeVector(b, {DimOf(b, x, 1), DimOf(b, x, 2)});
   const ValueRef y = b.Op(
       "ImageProjectiveTransformV3",

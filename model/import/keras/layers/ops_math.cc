@@ -54,7 +54,6 @@ KValue InTopK(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef targets = TensorAt(c, 0, {"targets"}), x = TensorAt(c, 1, {"predictions"});
   const int64_t k = IntOption(c, {"k"}, 1);
-  if (!b.ok()) return {};
   const bool wide = b.dtype(targets) == DType::kInt64;
   return b.Op("InTopKV2", {x, targets, wide ? Int64(b, k) : Int(b, k)});
 }
@@ -105,7 +104,6 @@ ValueRef ComplexOf(LayerContext& c, bool conjugate) {
 }
 
 std::vector<KValue> ComplexParts(GraphBuilder& b, ValueRef z) {
-  if (!b.ok()) return {};
   const DType dtype = b.dtype(z) == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
   return {b.Op("Real", {z}, {{"Tout", dtype}}), b.Op("Imag", {z}, {{"Tout", dtype}})};
 }
@@ -124,7 +122,6 @@ KValue RealFourier(LayerContext& c) {
   const int64_t length = IntOption(
       c, {"fft_length"},
       Option(c, {"fft_length"}).is_null() ? SizeOf(b, x, -1, "the length of a signal") : 0);
-  if (!b.ok()) return {};
   const bool wide = b.dtype(x) == DType::kFloat64;
   return ComplexParts(b, b.Op("RFFT", {x, Ints(b, {length})},
                               {{"Tcomplex", wide ? DType::kComplex128 : DType::kComplex64}}));
@@ -136,7 +133,6 @@ KValue InverseRealFourier(LayerContext& c) {
   const bool given = !Option(c, {"fft_length"}).is_null();
   const int64_t own = given || !b.ok() ? 0 : 2 * (SizeOf(b, z, -1, "the length of a spectrum") - 1);
   const int64_t length = IntOption(c, {"fft_length"}, own);
-  if (!b.ok()) return {};
   const bool wide = b.dtype(z) == DType::kComplex128;
   return b.Op("IRFFT", {z, Ints(b, {length})},
               {{"Treal", wide ? DType::kFloat64 : DType::kFloat32}});
@@ -238,7 +234,6 @@ KValue MultiHot(LayerContext& c) {
   const DType dtype = TypeOption(c, {"dtype"}).value_or(DType::kFloat32);
   if (BoolOption(c, {"sparse"}, false)) return c.Refuse("sparse=True");
   const int rank = Rank(b, ids);
-  if (!b.ok()) return {};
   const ValueRef hot = b.Op(
       "OneHot", {ids, Int(b, classes), Scalar(b, DType::kInt32, 1), Scalar(b, DType::kInt32, 0)},
       {{"axis", axis}});
@@ -248,7 +243,6 @@ KValue MultiHot(LayerContext& c) {
 KValue Polar(LayerContext& c) {
   GraphBuilder& b = c.b;
   const auto [size, angle] = TwoOperands(c);
-  if (!b.ok()) return {};
   const bool wide = b.dtype(size) == DType::kFloat64;
   return b.Op("Complex", {Mul(b, size, b.Op("Cos", {angle})), Mul(b, size, b.Op("Sin", {angle}))},
               {{"Tout", wide ? DType::kComplex128 : DType::kComplex64}});
@@ -259,7 +253,6 @@ KValue Crelu(LayerContext& c) {
   const ValueRef x = TensorAt(c, 0, {"features"});
   const int64_t axis = IntOption(c, {"axis"}, -1);
   const int rank = Rank(b, x);
-  if (!b.ok()) return {};
   const ValueRef both =
       Concat(b, {x, b.Op("Neg", {x})}, static_cast<int>(axis < 0 ? axis + rank : axis));
   return b.Op("Relu", {both});

@@ -99,7 +99,6 @@ KValue Norm(LayerContext& c) {
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) c.Fail(absl::StrCat("axis ", axis, " of rank ", rank));
   }
-  if (!b.ok()) return {};
   // TensorFlow takes all axes as one vector; Keras does so only without an order.
   const bool plain = order.is_null() || (order.is_string() && o.name.empty());
   const bool flat = plain || (all && !IsKeras3(c));
@@ -123,7 +122,6 @@ KValue Cholesky(LayerContext& c) {
 // The identity beside a matrix, in its shape.
 ValueRef IdentityLike(GraphBuilder& b, ValueRef x) {
   const int64_t n = SizeOf(b, x, -1, "the size of a matrix");
-  if (!b.ok()) return {};
   const ValueRef diagonal = Fill(b, {WantedDim(n)}, Scalar(b, b.dtype(x), 1));
   return b.Op("MatrixDiag", {diagonal});
 }
@@ -187,7 +185,6 @@ KValue Solve(LayerContext& c) {
   const bool lower = triangular && BoolOption(c, {"lower"}, !IsKeras3(c));
   const bool adjoint = !IsKeras3(c) && BoolOption(c, {"adjoint"}, false);
   const bool vector = Rank(b, x) == Rank(b, a) - 1;
-  if (!b.ok()) return {};
   if (vector) x = ExpandDims(b, x, -1);
   const ValueRef y =
       triangular ? b.Op("MatrixTriangularSolve", {a, x}, {{"lower", lower}, {"adjoint", adjoint}})
@@ -253,7 +250,6 @@ KValue DiagonalPart(LayerContext& c) {
   const std::vector<int64_t> k = IntOptions(c, {"k"});
   const double padding = NumberOption(c, {"padding_value"}, 0);
   const std::string align = TextOption(c, {"align"}, "RIGHT_LEFT");
-  if (!b.ok()) return {};
   return b.Op("MatrixDiagPartV3",
               {x,
                k.empty()       ? Int(b, 0)
@@ -270,7 +266,6 @@ KValue MatrixDiagonal(LayerContext& c) {
   const int64_t rows = IntOption(c, {"num_rows"}, -1), columns = IntOption(c, {"num_cols"}, -1);
   const double padding = NumberOption(c, {"padding_value"}, 0);
   const std::string align = TextOption(c, {"align"}, "RIGHT_LEFT");
-  if (!b.ok()) return {};
   return b.Op("MatrixDiagV3",
               {x,
                k.empty()       ? Int(b, 0)
@@ -283,7 +278,6 @@ KValue MatrixDiagonal(LayerContext& c) {
 KValue MatrixTrace(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Matrix(c);
-  if (!b.ok()) return {};
   return Reduce(b, "Sum", b.Op("MatrixDiagPart", {x}), {-1}, false);
 }
 

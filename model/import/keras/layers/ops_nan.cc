@@ -37,7 +37,6 @@ KValue NanExtreme(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const OverAxes over = NanAxes(c, x);
-  if (!b.ok()) return {};
   const bool most = OperationName(c) == "Nanmax";
   if (b.dtype(x) == DType::kBool) return Reduce(b, most ? "Any" : "All", x, over.axes, over.keep);
   const char* const op = most ? "Max" : "Min";
@@ -52,7 +51,6 @@ KValue NanSum(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const OverAxes over = NanAxes(c, x);
-  if (!b.ok()) return {};
   const bool sum = OperationName(c) == "Nansum";
   const ValueRef clean = Cast(b, Without(b, x, sum ? 0 : 1), SumType(b.dtype(x)));
   return Reduce(b, sum ? "Sum" : "Prod", clean, over.axes, over.keep);
@@ -73,7 +71,6 @@ KValue NanMean(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const OverAxes over = NanAxes(c, x);
-  if (!b.ok()) return {};
   if (Floating(b, x)) return NanMeanOf(b, x, over);
   return Reduce(b, "Mean", Cast(b, x, DType::kFloat32), over.axes, over.keep);
 }
@@ -83,7 +80,6 @@ KValue NanVariance(LayerContext& c) {
   ValueRef x = FirstTensor(c);
   x = Cast(b, x, FloatingType(b.dtype(x)));
   const OverAxes over = NanAxes(c, x);
-  if (!b.ok()) return {};
   const ValueRef mean = NanMeanOf(b, x, {over.axes, true});
   const ValueRef valid = b.Op("SelectV2", {b.Op("IsNan", {x}), Scalar(b, b.dtype(x), 0),
                                            b.Op("Square", {Sub(b, x, mean)})});

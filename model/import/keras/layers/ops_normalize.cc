@@ -115,7 +115,6 @@ KValue RmsNorm(LayerContext& c) {
   const Operand scale = OperandAt(c, 1, {"scale"});
   const double epsilon = NumberOption(c, {"epsilon"}, 1e-7);
   const std::vector<int64_t> axes = NormAxes(c, in, {"axis"}, {-1});
-  if (!b.ok()) return {};
   const ValueRef x = UpcastNorm(b, in);
   const ValueRef mean = Reduce(b, "Mean", b.Op("Square", {x}), axes, true);
   ValueRef y = Mul(b, x, b.Op("Rsqrt", {Add(b, mean, epsilon)}));
@@ -156,7 +155,6 @@ KValue L2Normalize(LayerContext& c) {
   std::vector<int64_t> all(Rank(b, x));
   std::iota(all.begin(), all.end(), 0);
   const std::vector<int64_t> axes = NormAxes(c, x, {"axis", "dim"}, all);
-  if (!b.ok()) return {};
   const ValueRef sum = Reduce(b, "Sum", b.Op("Square", {x}), axes, true);
   return Mul(b, x, b.Op("Rsqrt", {b.Op("Maximum", {sum, Scalar(b, b.dtype(x), epsilon)})}));
 }

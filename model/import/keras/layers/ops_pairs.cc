@@ -68,7 +68,6 @@ KValue ExtremeNumber(LayerContext& c) {
 KValue Fmod(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, true);
-  if (!b.ok()) return {};
   DType dtype = b.dtype(p.x);
   if (dtype == DType::kBool) dtype = DType::kInt32;
   const DType computed = Unsigned(dtype) ? DType::kInt32 : dtype;
@@ -80,7 +79,6 @@ KValue Fmod(LayerContext& c) {
 KValue LogAddExp(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, true, true);
-  if (!b.ok()) return {};
   const ValueRef delta = Sub(b, p.x, p.y);
   ValueRef away = b.Op("Neg", {b.Op("Abs", {delta})});
   const bool two = OperationName(c) == "Logaddexp2";
@@ -95,7 +93,6 @@ KValue LogAddExp(LayerContext& c) {
 KValue Hypot(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, true, false, true);
-  if (!b.ok()) return {};
   const ValueRef x = b.Op("Abs", {p.x}), y = b.Op("Abs", {p.y});
   const ValueRef most = b.Op("Maximum", {x, y});
   const ValueRef ratio = b.Op("DivNoNan", {b.Op("Minimum", {x, y}), most});
@@ -105,7 +102,6 @@ KValue Hypot(LayerContext& c) {
 KValue Heaviside(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, true, false, true);
-  if (!b.ok()) return {};
   const ValueRef zero = Scalar(b, b.dtype(p.x), 0), one = Scalar(b, b.dtype(p.x), 1);
   const ValueRef above = b.Op("SelectV2", {b.Op("Greater", {p.x, zero}), one, p.y});
   return b.Op("SelectV2", {b.Op("Less", {p.x, zero}), zero, above});
@@ -114,7 +110,6 @@ KValue Heaviside(LayerContext& c) {
 KValue NextAfter(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Pair p = Both(c, true, true);
-  if (!b.ok()) return {};
   // Keras steps in float64, which a narrower type seldom shows. The arguments themselves are cast
   // there, and not by way of the result's type.
   const ValueRef x = TensorAt(c, 0, {"x1"}), y = TensorAt(c, 1, {"x2"});
@@ -157,7 +152,6 @@ KValue CommonFactor(LayerContext& c) {
   GraphBuilder& b = c.b;
   Pair p = Both(c, true);
   if (b.ok() && !IsInteger(b.dtype(p.x))) c.Fail("its arguments must be whole numbers");
-  if (!b.ok()) return {};
   const DType dtype = b.dtype(p.x);
   if (!Unsigned(dtype)) p = {b.Op("Abs", {p.x}), b.Op("Abs", {p.y})};
   const ValueRef factor = GcdOf(b, p.x, p.y);
@@ -173,7 +167,6 @@ KValue Ldexp(LayerContext& c) {
   const ValueRef exponent = TensorAt(c, 1, {"x2"});
   const Pair p = Both(c, true, true);
   if (b.ok() && !IsInteger(b.dtype(exponent))) c.Fail("the exponent must be a whole number");
-  if (!b.ok()) return {};
   const DType dtype = b.dtype(p.x);
   const ValueRef y = Mul(b, p.x, b.Op("Pow", {Scalar(b, dtype, 2), p.y}));
   const ValueRef same =

@@ -86,7 +86,6 @@ KValue Take(LayerContext& c) {
   const bool whole = Option(c, {"axis"}).is_null();
   const int axis = whole ? 0 : AxisOption(c, 0);
   if (whole) x = Reshape(b, x, {-1});
-  if (!b.ok()) return {};
   if (b.dtype(at) != DType::kInt64) at = Cast(b, at, DType::kInt32);
   const ValueRef size =
       Cast(b, At(b, b.Op("Shape", {x}), 0, axis < 0 ? axis + Rank(b, x) : axis), b.dtype(at));

@@ -136,7 +136,6 @@ KValue ScatterUpdate(LayerContext& c) {
                          : how == "min" ? "TensorScatterMin"
                                         : nullptr;
   if (op == nullptr) return c.Refuse(absl::StrCat("reduction ", Quoted(how)));
-  if (!b.ok()) return {};
   const ValueRef ids = b.dtype(at) == DType::kInt64 ? at : Cast(b, at, DType::kInt32);
   return b.Op(op, {x, ids, Cast(b, values, b.dtype(x))});
 }

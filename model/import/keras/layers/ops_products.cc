@@ -90,7 +90,6 @@ KValue DotFunction(LayerContext& c) {
 KValue Vdot(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Factors p = BothFactors(c, true);
-  if (!b.ok()) return {};
   const ValueRef product = Mul(b, Reshape(b, p.x, {-1}), Reshape(b, p.y, {-1}));
   return Cast(b, Reduce(b, "Sum", product, {0}, false), p.result);
 }
@@ -98,7 +97,6 @@ KValue Vdot(LayerContext& c) {
 KValue Outer(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Factors p = BothFactors(c, false);
-  if (!b.ok()) return {};
   return Mul(b, Reshape(b, p.x, {-1, 1}), Reshape(b, p.y, {1, -1}));
 }
 
@@ -164,7 +162,6 @@ KValue Kron(LayerContext& c) {
     out.emplace_back(fixed ? m.size * n.size : -1);
   }
   if (open > 1) return c.Refuse("a product of tensors with several open dimensions");
-  if (!b.ok()) return {};
   return Reshape(b, Mul(b, Reshape(b, p.x, left), Reshape(b, p.y, right)), out);
 }
 

@@ -229,7 +229,6 @@ KValue Digitize(LayerContext& c) {
     if (!item.is_number()) c.Fail(absl::StrCat("a bin of ", Shown(item)));
     if (b.ok()) bounds.push_back(item.get<float>());
   }
-  if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
   if (dtype == DType::kUInt32) {
     x = Cast(b, x, DType::kInt64);

@@ -170,7 +170,6 @@ KValue Corrcoef(LayerContext& c) {
   if (b.ok() && b.dtype(x) == DType::kInt64) return c.Refuse("int64");
   x = Cast(b, x, FloatingType(b.dtype(x)));
   if (b.ok() && Rank(b, x) < 2) return c.Refuse("a correlation of one row");
-  if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
   const ValueRef centred = Sub(b, x, Reduce(b, "Mean", x, {-1}, true));
   const ValueRef samples = Add(b, Cast(b, At(b, b.Op("Shape", {x}), 0, Rank(b, x) - 1), dtype), -1);

@@ -100,7 +100,6 @@ KValue RangeFunction(LayerContext& c) {
   }
   const DType dtype = named.value_or(ResultType(types));
   if (dtype == DType::kInvalid) c.Fail("ends of types that have no common one");
-  if (!b.ok()) return {};
   const ValueRef step = delta.present() ? Cast(b, delta.value, dtype) : Scalar(b, dtype, 1);
   return b.Op("Range", {Cast(b, start.value, dtype), Cast(b, limit.value, dtype), step});
 }
@@ -110,7 +109,6 @@ KValue Eye(LayerContext& c) {
   const ValueRef rows = Cast(b, TensorAt(c, 0, {"num_rows"}), DType::kInt32);
   const Operand given = OperandAt(c, 1, {"num_columns"});
   const DType dtype = TypeOption(c, {"dtype"}).value_or(DType::kFloat32);
-  if (!b.ok()) return {};
   const ValueRef columns = given.present() ? Cast(b, given.value, DType::kInt32) : rows;
   const ValueRef ones = b.Op("Fill", {Pack(b, {rows, columns}, 0), Scalar(b, dtype, 1)});
   b.Refine(ones, SymShape{Dim::Unknown(), Dim::Unknown()});
@@ -167,7 +165,6 @@ KValue ClipByNorm(LayerContext& c) {
   std::vector<int64_t> axes = IntOptions(c, {"axes"});
   const bool all = Option(c, {"axes"}).is_null();
   for (int k = 0; all && k < Rank(b, x); ++k) axes.push_back(k);
-  if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
   bound = Cast(b, bound, dtype);
   const ValueRef sum = Reduce(b, "Sum", Mul(b, x, x), axes, true), zero = Scalar(b, dtype, 0);

@@ -1,7 +1,7 @@
 // Functions of each element of one tensor.
 #include <cmath>
-#include <map>
 #include <string>
+#include <vector>
 
 #include "model/import/keras/operation.h"
 
@@ -14,62 +14,59 @@ enum class Kind {
   kCounting,  // bools count as int32
 };
 
-struct UnaryOp {
+struct UnaryFunction {
+  const char* name;  // of keras.ops
+  std::vector<const char*> functions;
   const char* op;
   Kind kind;
 };
 
-const std::map<std::string, UnaryOp>& Unaries() {
-  static const std::map<std::string, UnaryOp> ops{{"Negative", {"Neg", Kind::kAny}},
-                                                  {"Square", {"Square", Kind::kCounting}},
-                                                  {"Exp", {"Exp", Kind::kFloating}},
-                                                  {"Expm1", {"Expm1", Kind::kFloating}},
-                                                  {"Log", {"Log", Kind::kFloating}},
-                                                  {"Log1p", {"Log1p", Kind::kFloating}},
-                                                  {"Sqrt", {"Sqrt", Kind::kFloating}},
-                                                  {"Rsqrt", {"Rsqrt", Kind::kAny}},
-                                                  {"Sin", {"Sin", Kind::kFloating}},
-                                                  {"Cos", {"Cos", Kind::kFloating}},
-                                                  {"Tan", {"Tan", Kind::kFloating}},
-                                                  {"Sinh", {"Sinh", Kind::kFloating}},
-                                                  {"Cosh", {"Cosh", Kind::kFloating}},
-                                                  {"Arcsin", {"Asin", Kind::kFloating}},
-                                                  {"Arccos", {"Acos", Kind::kFloating}},
-                                                  {"Arctan", {"Atan", Kind::kFloating}},
-                                                  {"Arcsinh", {"Asinh", Kind::kFloating}},
-                                                  {"Arccosh", {"Acosh", Kind::kFloating}},
-                                                  {"Arctanh", {"Atanh", Kind::kFloating}},
-                                                  {"Floor", {"Floor", Kind::kFloating}},
-                                                  {"Ceil", {"Ceil", Kind::kFloating}},
-                                                  {"Reciprocal", {"Reciprocal", Kind::kAny}},
-                                                  {"Erf", {"Erf", Kind::kAny}},
-                                                  {"Erfc", {"Erfc", Kind::kAny}},
-                                                  {"Isnan", {"IsNan", Kind::kFloating}},
-                                                  {"Isinf", {"IsInf", Kind::kFloating}},
-                                                  {"Isfinite", {"IsFinite", Kind::kFloating}},
-                                                  {"Identity", {"Identity", Kind::kAny}},
-                                                  {"StopGradient", {"Identity", Kind::kAny}},
-                                                  {"Tanh", {"Tanh", Kind::kFloating}},
-                                                  {"Sigmoid", {"Sigmoid", Kind::kAny}},
-                                                  {"Softplus", {"Softplus", Kind::kAny}},
-                                                  {"Softsign", {"Softsign", Kind::kAny}},
-                                                  {"Relu", {"Relu", Kind::kAny}},
-                                                  {"Relu6", {"Relu6", Kind::kAny}},
-                                                  {"Selu", {"Selu", Kind::kAny}}};
-  return ops;
-}
+const std::vector<UnaryFunction> kUnaryFunctions = {
+    {"Negative", {"math.negative", "__operators__.neg"}, "Neg", Kind::kAny},
+    {"Square", {"math.square", "square"}, "Square", Kind::kCounting},
+    {"Exp", {"math.exp", "exp"}, "Exp", Kind::kFloating},
+    {"Expm1", {"math.expm1"}, "Expm1", Kind::kFloating},
+    {"Log", {"math.log"}, "Log", Kind::kFloating},
+    {"Log1p", {"math.log1p"}, "Log1p", Kind::kFloating},
+    {"Sqrt", {"math.sqrt", "sqrt"}, "Sqrt", Kind::kFloating},
+    {"Rsqrt", {"math.rsqrt"}, "Rsqrt", Kind::kAny},
+    {"Sin", {"math.sin"}, "Sin", Kind::kFloating},
+    {"Cos", {"math.cos"}, "Cos", Kind::kFloating},
+    {"Tan", {"math.tan"}, "Tan", Kind::kFloating},
+    {"Sinh", {}, "Sinh", Kind::kFloating},
+    {"Cosh", {}, "Cosh", Kind::kFloating},
+    {"Arcsin", {}, "Asin", Kind::kFloating},
+    {"Arccos", {}, "Acos", Kind::kFloating},
+    {"Arctan", {}, "Atan", Kind::kFloating},
+    {"Arcsinh", {}, "Asinh", Kind::kFloating},
+    {"Arccosh", {}, "Acosh", Kind::kFloating},
+    {"Arctanh", {}, "Atanh", Kind::kFloating},
+    {"Floor", {"math.floor"}, "Floor", Kind::kFloating},
+    {"Ceil", {"math.ceil"}, "Ceil", Kind::kFloating},
+    {"Reciprocal", {"math.reciprocal"}, "Reciprocal", Kind::kAny},
+    {"Erf", {"math.erf"}, "Erf", Kind::kAny},
+    {"Erfc", {}, "Erfc", Kind::kAny},
+    {"Isnan", {"math.is_nan"}, "IsNan", Kind::kFloating},
+    {"Isinf", {}, "IsInf", Kind::kFloating},
+    {"Isfinite", {}, "IsFinite", Kind::kFloating},
+    {"Identity", {"identity"}, "Identity", Kind::kAny},
+    {"StopGradient", {"stop_gradient"}, "Identity", Kind::kAny},
+    {"Tanh", {"math.tanh", "nn.tanh", "tanh"}, "Tanh", Kind::kFloating},
+    {"Sigmoid", {"math.sigmoid", "nn.sigmoid", "sigmoid"}, "Sigmoid", Kind::kAny},
+    {"Softplus", {"math.softplus", "nn.softplus"}, "Softplus", Kind::kAny},
+    {"Softsign", {"nn.softsign"}, "Softsign", Kind::kAny},
+    {"Relu", {"nn.relu"}, "Relu", Kind::kAny},
+    {"Relu6", {"nn.relu6"}, "Relu6", Kind::kAny},
+    {"Selu", {"nn.selu"}, "Selu", Kind::kAny},
+};
 
 KValue Unary(LayerContext& c) {
-  const auto found = Unaries().find(OperationName(c));
-  if (found == Unaries().end()) return c.Refuse("this function");
+  const UnaryFunction& function = FunctionOf(c, kUnaryFunctions);
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
-  if (!b.ok()) return {};
-  if (IsKeras3(c) && found->second.kind == Kind::kFloating)
-    x = Cast(b, x, FloatingType(b.dtype(x)));
-  if (found->second.kind == Kind::kCounting && b.dtype(x) == DType::kBool)
-    x = Cast(b, x, DType::kInt32);
-  return b.Op(found->second.op, {x});
+  if (IsKeras3(c) && function.kind == Kind::kFloating) x = Cast(b, x, FloatingType(b.dtype(x)));
+  if (function.kind == Kind::kCounting && b.dtype(x) == DType::kBool) x = Cast(b, x, DType::kInt32);
+  return b.Op(function.op, {x});
 }
 
 KValue Absolute(LayerContext& c) {
@@ -125,48 +122,16 @@ KValue Like(LayerContext& c) {
   return b.Op(op, {Cast(b, x, dtype)});
 }
 
-bool RegisterUnaries() {
-  for (const auto& [name, unary] : Unaries()) {
-    const OperationRegistrar registered(name.c_str(), {}, Unary);
-  }
-  return true;
-}
-const bool kRegistered = RegisterUnaries();
+const bool kRegistered = RegisterFunctions(kUnaryFunctions, Unary);
 
-const OperationRegistrar kUnaries[] = {
-    {"Absolute", {"math.abs", "abs"}, Absolute},
-    {"Abs", {}, Absolute},
-    {"Negative", {"math.negative", "__operators__.neg"}, Unary},
-    {"Square", {"math.square", "square"}, Unary},
-    {"Sign", {"math.sign"}, Sign},
-    {"LogicalNot", {"math.logical_not"}, LogicalNot},
-    {"Exp", {"math.exp", "exp"}, Unary},
-    {"Expm1", {"math.expm1"}, Unary},
-    {"Log", {"math.log"}, Unary},
-    {"Log1p", {"math.log1p"}, Unary},
-    {"Sqrt", {"math.sqrt", "sqrt"}, Unary},
-    {"Rsqrt", {"math.rsqrt"}, Unary},
-    {"Sin", {"math.sin"}, Unary},
-    {"Cos", {"math.cos"}, Unary},
-    {"Tan", {"math.tan"}, Unary},
-    {"Floor", {"math.floor"}, Unary},
-    {"Ceil", {"math.ceil"}, Unary},
-    {"Round", {"math.round"}, Round},
-    {"Reciprocal", {"math.reciprocal"}, Unary},
-    {"Erf", {"math.erf"}, Unary},
-    {"Tanh", {"math.tanh", "nn.tanh", "tanh"}, Unary},
-    {"Sigmoid", {"math.sigmoid", "nn.sigmoid", "sigmoid"}, Unary},
-    {"Softplus", {"math.softplus", "nn.softplus"}, Unary},
-    {"Softsign", {"nn.softsign"}, Unary},
-    {"Relu", {"nn.relu"}, Unary},
-    {"Relu6", {"nn.relu6"}, Unary},
-    {"Selu", {"nn.selu"}, Unary},
-    {"Elu", {"nn.elu"}, EluFunction},
-    {"Identity", {"identity"}, Unary},
-    {"StopGradient", {"stop_gradient"}, Unary},
-    {"Isnan", {"math.is_nan"}, Unary},
-    {"ZerosLike", {"zeros_like"}, Like},
-    {"OnesLike", {"ones_like"}, Like}};
+const OperationRegistrar kUnaries[] = {{"Absolute", {"math.abs", "abs"}, Absolute},
+                                       {"Abs", {}, Absolute},
+                                       {"Sign", {"math.sign"}, Sign},
+                                       {"LogicalNot", {"math.logical_not"}, LogicalNot},
+                                       {"Round", {"math.round"}, Round},
+                                       {"Elu", {"nn.elu"}, EluFunction},
+                                       {"ZerosLike", {"zeros_like"}, Like},
+                                       {"OnesLike", {"ones_like"}, Like}};
 
 }  // namespace
 }  // namespace floe::keras
