@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 
@@ -22,10 +23,25 @@ Registry& TheRegistry() {
   return registry;
 }
 
+// As many inputs as the types name; of a repeated one at least one, of any types none.
+void CountInputs(OpDef* def) {
+  if (def->input_types == nullptr || def->min_inputs != 0 || def->max_inputs != 0) return;
+  bool more = false;
+  std::istringstream words(def->input_types);
+  for (std::string word; words >> word;) {
+    more = more || word == "?" || word.back() == '*';
+    def->min_inputs += word == "?" ? 0 : 1;
+  }
+  def->max_inputs = more ? -1 : def->min_inputs;
+}
+
 }  // namespace
 
 OpRegistrar::OpRegistrar(OpDef def, const char* input_types) {
   if (input_types != nullptr) def.input_types = input_types;
+  CountInputs(&def);
+  if (def.tensorflow.empty()) def.tensorflow = {def.name};
+  if (def.tensorflow.front().empty()) def.tensorflow.clear();
   Registry& registry = TheRegistry();
   const std::string name = def.name;
   if (!def.output_names.empty()) {

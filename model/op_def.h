@@ -125,11 +125,11 @@ struct OpDef {
   // Floating-point operations of one evaluation, for `inspect`; null: one per output element.
   double (*flops)(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
                   int64_t rows) = nullptr;
-  // The inputs in order, from TensorFlow's op registry. A dtype, or a letter for one that all
-  // inputs of that letter share, i to n for int32 or int64. `*`: as many of these as there are.
-  // `?`: any number of any dtype. Null: nothing is checked.
+  // The inputs in order, by dtypes, letters for shared ones, and dims in brackets; the grammar is
+  // in check_inputs.h. `infer` and the kernel see inputs that fit. Null: nothing is checked. It
+  // says how many inputs there are, where min_inputs and max_inputs do not.
   const char* input_types = nullptr;
-  // TensorFlow's op names that mean this; attributes are taken over as they are.
+  // TensorFlow's ops that mean this, with its attributes; unset: that of its name; {""}: none.
   std::vector<std::string> tensorflow;
   // For docs/ops.md: why the op has no kernel of its own (null: it has one), and what of
   // TensorFlow's meaning is missing.

@@ -8,7 +8,6 @@
 #include "base/budget.h"
 #include "base/quoted.h"
 #include "base/status.h"
-#include "model/input_types.h"
 #include "runtime/evaluate.h"
 #include "runtime/row_marks.h"
 
@@ -252,7 +251,6 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
     FLOE_ASSIGN_OR_RETURN(ControlAnalysis control, AnalyzeControl(node, inputs, marks, options));
     return std::move(control.values);
   }
-  FLOE_RETURN_IF_ERROR(CheckInputTypes(node, inputs));
   FLOE_ASSIGN_OR_RETURN(const Types types, InferTypes(node, inputs));
   std::vector<ValueInfo> out;
   for (const TensorType& type : types) out.push_back({type, {}, {}});

@@ -9,6 +9,7 @@
 #include "base/memory_budget.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/check_inputs.h"
 
 namespace floe {
 namespace {
@@ -81,7 +82,7 @@ absl::StatusOr<Types> InferTypes(const Node& node, absl::Span<const ValueInfo> i
         absl::StrCat("has ", given, " inputs, the op takes ", node.op->min_inputs,
                      node.op->max_inputs == node.op->min_inputs ? "" : " or more"));
   }
-  FLOE_ASSIGN_OR_RETURN(Types types, node.op->infer({node, inputs}));
+  FLOE_ASSIGN_OR_RETURN(Types types, InferChecked(node, inputs));
   if (static_cast<int>(types.size()) < node.num_outputs) {
     return absl::InvalidArgumentError(absl::StrCat("its inputs and attributes give ", types.size(),
                                                    " outputs, the node has ", node.num_outputs));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/check_inputs.h"
 #include "runtime/evaluate.h"
 
 namespace floe {
@@ -50,7 +51,7 @@ inline absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op,
     infos.push_back(
         {TensorType{input.dtype(), SymShape(input.shape())}, known ? input : Tensor(), {}});
   }
-  FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, infos}));
+  FLOE_ASSIGN_OR_RETURN(const Types types, InferChecked(node, infos));
   return EvaluateNode(node, inputs, types, {});
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/kernel.h"
+#include "model/check_inputs.h"
 
 namespace floe {
 
@@ -62,8 +63,7 @@ inline absl::StatusOr<std::unique_ptr<TestKernel>> MakeTestKernel(const std::str
     if ((options.const_mask >> i) & 1) info.constant = inputs[i];
     made->infos.push_back(info);
   }
-  const InferContext context{made->node, made->infos};
-  FLOE_ASSIGN_OR_RETURN(made->output_types, made->node.op->infer(context));
+  FLOE_ASSIGN_OR_RETURN(made->output_types, InferChecked(made->node, made->infos));
   made->node.num_outputs = static_cast<int>(made->output_types.size());
   const DType key = inputs.empty() ? made->output_types[0].dtype : inputs[0].dtype();
   const KernelFactory factory = FindKernel(op, DeviceKind::kCpu, key);

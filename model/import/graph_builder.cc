@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/status.h"
+#include "model/check_inputs.h"
 
 namespace floe::build {
 namespace {
@@ -97,7 +98,7 @@ std::vector<ValueRef> GraphBuilder::Outputs(const std::string& op,
     Fail(spent);
     return none;
   }
-  absl::StatusOr<Types> types = node.op->infer(InferContext{node, infos});
+  absl::StatusOr<Types> types = InferChecked(node, infos);
   if (!types.ok()) {
     Fail(Annotate(types.status(), op));
     return none;

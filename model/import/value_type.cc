@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/budget.h"
-#include "model/input_types.h"
+#include "model/check_inputs.h"
 #include "model/op_def.h"
 
 namespace floe {
@@ -108,8 +108,8 @@ class Inference {
       return outputs;
     }
     if (!node.subgraphs.empty()) return InferSubgraph(node, inputs);
-    if (node.op->infer == nullptr || !CheckInputTypes(node, inputs).ok()) return outputs;
-    const absl::StatusOr<Types> types = node.op->infer({node, inputs});
+    if (node.op->infer == nullptr) return outputs;
+    const absl::StatusOr<Types> types = InferChecked(node, inputs);
     for (size_t k = 0; types.ok() && k < types->size() && k < outputs.size(); ++k)
       outputs[k].type = (*types)[k];
     const Tensor* const value = node.attrs.Find<Tensor>("value");

@@ -134,7 +134,8 @@ const OpRegistrar kAttention({.name = "Attention",
                               .max_inputs = 4,
                               .infer = InferAttention,
                               .rows = AttentionRows,
-                              .flops = AttentionFlops});
+                              .flops = AttentionFlops,
+                              .tensorflow = {ops::kNotInFiles}});
 
 }  // namespace
 }  // namespace floe

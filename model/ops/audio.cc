@@ -16,53 +16,37 @@ absl::StatusOr<Dim> DesiredDim(const InferContext& c, const std::string& name) {
 
 // The bytes of a file -> samples [time, channels], sample rate.
 absl::StatusOr<Types> InferDecodeWav(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kString));
   FLOE_ASSIGN_OR_RETURN(const Dim samples, DesiredDim(c, "desired_samples"));
   FLOE_ASSIGN_OR_RETURN(const Dim channels, DesiredDim(c, "desired_channels"));
   return Types{{DType::kFloat32, {samples, channels}}, {DType::kInt32, SymShape()}};
 }
 const OpRegistrar kDecodeWav({.name = "DecodeWav",
-                              .min_inputs = 1,
-                              .max_inputs = 1,
                               .output_names = {"audio", "sample_rate"},
                               .infer = InferDecodeWav,
                               .rows = RowsNever,
                               .allocates = true,
-                              .input_types = "string",
-                              .tensorflow = {"DecodeWav"}});
+                              .input_types = "string[]"});
 
 // Samples [time, channels] -> [channels, frames, frequencies].
 absl::StatusOr<Types> InferSpectrogram(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   const int64_t window = c.attrs().Int("window_size"), stride = c.attrs().Int("stride");
   constexpr int64_t kMaxWindow = int64_t{1} << 31;
   if (window < 2 || window > kMaxWindow)
     return Bad(absl::StrCat("window_size is ", window, ", expected 2 to 2^31"));
   if (stride < 1) return Bad(absl::StrCat("stride is ", stride, ", expected 1 or more"));
-  Dim channels = Dim::Unknown(), frames = Dim::Unknown();
-  if (c.shape(0).rank_known()) {
-    const Dim time = c.shape(0).dim(0);
-    channels = c.shape(0).dim(1);
-    if (time.concrete())
-      frames = Dim(time.size() < window ? 0 : 1 + (time.size() - window) / stride);
-  }
+  const Dim time = ops::DimOf(c, 0, 0), channels = ops::DimOf(c, 0, 1);
+  Dim frames = Dim::Unknown();
+  if (time.concrete()) frames = Dim(time.size() < window ? 0 : 1 + (time.size() - window) / stride);
   const auto padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(window)));
   return ops::One(DType::kFloat32, {channels, frames, 1 + padded / 2});
 }
-RowMark SpectrogramRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 const OpRegistrar kSpectrogram({.name = "AudioSpectrogram",
-                                .min_inputs = 1,
-                                .max_inputs = 1,
                                 .infer = InferSpectrogram,
-                                .rows = SpectrogramRows,
-                                .input_types = "float32",
-                                .tensorflow = {"AudioSpectrogram"}});
+                                .rows = ops::NoRows,
+                                .input_types = "float32[_,_]"});
 
 // [channels, frames, frequencies], sample rate -> [channels, frames, coefficients].
 absl::StatusOr<Types> InferMfcc(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
   const int64_t bands = c.attrs().Int("filterbank_channel_count", 40),
                 coefficients = c.attrs().Int("dct_coefficient_count", 13);
   constexpr int64_t kMost = 1 << 20;
@@ -76,12 +60,9 @@ absl::StatusOr<Types> InferMfcc(const InferContext& c) {
   return ops::One(DType::kFloat32, std::move(out));
 }
 const OpRegistrar kMfcc({.name = "Mfcc",
-                         .min_inputs = 2,
-                         .max_inputs = 2,
                          .infer = InferMfcc,
                          .rows = RowsOfInput0,
-                         .input_types = "float32 int32",
-                         .tensorflow = {"Mfcc"}});
+                         .input_types = "float32[_,_,_] int32[]"});
 
 }  // namespace
 }  // namespace floe

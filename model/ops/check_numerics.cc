@@ -8,23 +8,20 @@ RowMark LookedAtRows(const RowContext& c) { return c.marks[0]; }
 
 // Print(input, data...): a server prints nothing.
 const OpRegistrar kPrint({.name = "Print",
-                          .min_inputs = 1,
-                          .max_inputs = -1,
                           .infer = InferSame,
                           .rows = LookedAtRows,
                           .time_major = LookedAtRows,
                           .alias = true,
-                          .tensorflow = {"Print"},
+                          .input_types = "T ?",
                           .limits = "prints nothing"});
 
 // CheckNumerics(tensor): fails the run where a value is infinite or NaN.
 const OpRegistrar kCheckNumerics({.name = "CheckNumerics",
-                                  .min_inputs = 1,
-                                  .max_inputs = 1,
                                   .infer = InferSame,
                                   .rows = LookedAtRows,
                                   .time_major = LookedAtRows,
                                   .in_place = 1,
+                                  .input_types = "T",
                                   .tensorflow = {"CheckNumerics", "CheckNumericsV2"}});
 
 }  // namespace

@@ -8,11 +8,6 @@
 namespace floe {
 namespace {
 
-OpDef Elementwise(const std::string& name, int inputs,
-                  absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return ops::Simple(name, inputs, infer, RowsElementwise);
-}
-
 // Bounds are scalars or have the shape of the values.
 absl::StatusOr<Types> InferClip(const InferContext& c) {
   SymShape shape = c.shape(0);
@@ -42,10 +37,6 @@ absl::StatusOr<Types> InferAngle(const InferContext& c) {
   if (ops::TypeAttr(c, "Tout", part) != part)
     return Bad(absl::StrCat("attribute Tout is not ", DTypeName(part)));
   return ops::One(part, c.shape(0));
-}
-
-absl::StatusOr<Types> InferBitCount(const InferContext& c) {
-  return ops::One(DType::kUInt8, c.shape(0));
 }
 
 absl::StatusOr<Types> InferApproximate(const InferContext& c) {
@@ -85,31 +76,12 @@ RowMark BitcastRows(const RowContext& c) {
   return ops::MarkOfData(c, 0,
                          in.rank_known() && in.rank() > 0 && out.rank_known() && out.rank() > 0);
 }
-OpDef Bitcast() {
-  OpDef def = Elementwise("Bitcast", 1, InferBitcast);
-  def.rows = BitcastRows;
-  return def;
-}
-OpDef L2Loss() {
-  OpDef def = Elementwise("L2Loss", 1, InferScalar);
-  def.rows = RowsNever;
-  return def;
-}
 
 // Two shapes -> the shape that they broadcast to.
 absl::StatusOr<Types> InferBroadcastArgs(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  Dim rank = Dim::Unknown();
-  if (ops::RankOf(c, 0) == 1 && ops::RankOf(c, 1) == 1 && c.shape(0).dim(0).concrete() &&
-      c.shape(1).dim(0).concrete())
-    rank = Dim(std::max(c.shape(0).dim(0).size(), c.shape(1).dim(0).size()));
-  return ops::One(c.dtype(0), {rank});
-}
-OpDef BroadcastArgs() {
-  OpDef def = Elementwise("BroadcastArgs", 2, InferBroadcastArgs);
-  def.rows = ops::NoRows;
-  return def;
+  const Dim a = ops::DimOf(c, 0, 0), b = ops::DimOf(c, 1, 0);
+  const bool known = a.concrete() && b.concrete();
+  return ops::One(c.dtype(0), {known ? Dim(std::max(a.size(), b.size())) : Dim::Unknown()});
 }
 
 // A tensor on the diagonal of one with its dims twice; and back.
@@ -133,26 +105,25 @@ absl::StatusOr<Types> InferTensorDiagPart(const InferContext& c) {
   }
   return ops::One(c.dtype(0), std::move(out));
 }
-OpDef Mixing(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  OpDef def = Elementwise(name, 1, infer);
-  def.rows = ops::NoRows;
-  return def;
+
+OpDef Numbers(const char* name, ops::InferFunction infer) {
+  return ops::Simple(name, infer, RowsElementwise);
 }
 
 const OpRegistrar kNumbers[] = {
-    OpRegistrar(Mixing("Diag", InferTensorDiag)),
-    OpRegistrar(Mixing("DiagPart", InferTensorDiagPart)),
-    OpRegistrar(BroadcastArgs(), "i i"),
-    OpRegistrar(Elementwise("ClipByValue", 3, InferClip), "T T T"),
-    OpRegistrar(Elementwise("Complex", 2, InferComplex), "T T"),
-    OpRegistrar(Elementwise("Angle", 1, InferAngle)),
-    OpRegistrar(Elementwise("MulNoNan", 2, InferSameType), "T T"),
-    OpRegistrar(Elementwise("NextAfter", 2, InferSameType), "T T"),
-    OpRegistrar(Elementwise("Erfinv", 1, InferSame)),
-    OpRegistrar(Elementwise("PopulationCount", 1, InferBitCount)),
-    OpRegistrar(Elementwise("ApproximateEqual", 2, InferApproximate), "T T"),
-    OpRegistrar(Bitcast()),
-    OpRegistrar(L2Loss()),
+    OpRegistrar(ops::Simple("Diag", InferTensorDiag, ops::NoRows), "T"),
+    OpRegistrar(ops::Simple("DiagPart", InferTensorDiagPart, ops::NoRows), "T"),
+    OpRegistrar(ops::Simple("BroadcastArgs", InferBroadcastArgs, ops::NoRows), "i[_] i[_]"),
+    OpRegistrar(Numbers("ClipByValue", InferClip), "T T T"),
+    OpRegistrar(Numbers("Complex", InferComplex), "T T"),
+    OpRegistrar(Numbers("Angle", InferAngle), "T"),
+    OpRegistrar(Numbers("MulNoNan", InferSameType), "T T"),
+    OpRegistrar(Numbers("NextAfter", InferSameType), "T T"),
+    OpRegistrar(Numbers("Erfinv", InferSame), "T"),
+    OpRegistrar(Numbers("PopulationCount", ops::InferEach<DType::kUInt8>), "T"),
+    OpRegistrar(Numbers("ApproximateEqual", InferApproximate), "T T"),
+    OpRegistrar(ops::Simple("Bitcast", InferBitcast, BitcastRows), "T"),
+    OpRegistrar(ops::Simple("L2Loss", InferScalar, RowsNever), "T"),
 };
 
 }  // namespace

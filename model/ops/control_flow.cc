@@ -1,12 +1,9 @@
 // Ops of control flow as files write them, and the structured If that replaces them.
 #include "absl/strings/str_cat.h"
-#include "model/op_def.h"
+#include "model/ops/op_util.h"
 
 namespace floe {
 namespace {
-
-// Assert(condition, data...): fails the run with the data in the message.
-absl::StatusOr<Types> InferAssert(const InferContext&) { return Types{}; }
 
 // Switch(data, predicate): output 0 lives when the predicate is false, output 1 when it is true.
 absl::StatusOr<Types> InferSwitch(const InferContext& c) {
@@ -29,14 +26,12 @@ absl::StatusOr<Types> InferUnsupported(const InferContext& c) {
       absl::StrCat("op ", c.attrs().String("tensorflow_op"), " is not supported"));
 }
 
+// Assert(condition, data...): fails the run with the data in the message.
 const OpRegistrar kAssert({.name = "Assert",
-                           .min_inputs = 1,
-                           .max_inputs = -1,
                            .outputs = 0,
-                           .infer = InferAssert,
+                           .infer = ops::InferNothing,
                            .effect = true,
-                           .input_types = "bool ?",
-                           .tensorflow = {"Assert"}});
+                           .input_types = "bool ?"});
 
 // _SwitchN(data, index): the output that the index names lives, or the last one.
 absl::StatusOr<Types> InferSwitchN(const InferContext& c) {
@@ -45,23 +40,18 @@ absl::StatusOr<Types> InferSwitchN(const InferContext& c) {
 
 constexpr const char* kRebuilt = "rebuilt into If, Case and While at load";
 const OpRegistrar kSwitch({.name = "Switch",
-                           .min_inputs = 2,
-                           .max_inputs = 2,
                            .output_names = {"output_false", "output_true"},
                            .infer = InferSwitch,
                            .input_types = "T bool",
                            .tensorflow = {"Switch", "RefSwitch"},
                            .without_kernel = kRebuilt});
 const OpRegistrar kSwitchN({.name = "SwitchN",
-                            .min_inputs = 2,
-                            .max_inputs = 2,
                             .output_names = {"outputs:num_outs"},
                             .infer = InferSwitchN,
+                            .input_types = "T int32",
                             .tensorflow = {"_SwitchN"},
                             .without_kernel = kRebuilt});
 const OpRegistrar kMerge({.name = "Merge",
-                          .min_inputs = 1,
-                          .max_inputs = -1,
                           .output_names = {"output", "value_index"},
                           .infer = InferMerge,
                           .input_types = "T*",
@@ -71,16 +61,14 @@ const OpRegistrar kMerge({.name = "Merge",
 // Loops of control-flow form 1; import turns them into While.
 OpDef LoopOp(const std::string& name, std::vector<std::string> tensorflow) {
   return {.name = name,
-          .min_inputs = 1,
-          .max_inputs = 1,
           .infer = InferUnsupported,
           .tensorflow = std::move(tensorflow),
           .without_kernel = kRebuilt};
 }
 const OpRegistrar kLoops[] = {
-    OpRegistrar(LoopOp("Enter", {"Enter", "RefEnter"})),
-    OpRegistrar(LoopOp("Exit", {"Exit", "RefExit"})),
-    OpRegistrar(LoopOp("NextIteration", {"NextIteration", "RefNextIteration"})),
+    OpRegistrar(LoopOp("Enter", {"Enter", "RefEnter"}), "T"),
+    OpRegistrar(LoopOp("Exit", {"Exit", "RefExit"}), "T"),
+    OpRegistrar(LoopOp("NextIteration", {"NextIteration", "RefNextIteration"}), "T"),
     OpRegistrar(LoopOp("LoopCond", {"LoopCond"}), "bool"),
 };
 
@@ -115,19 +103,17 @@ const OpRegistrar kFunctional[] = {
 };
 // An op this build does not know; harmless until an output needs it.
 const OpRegistrar kUnsupported({.name = "Unsupported",
-                                .min_inputs = 0,
                                 .max_inputs = -1,
                                 .outputs = -1,
                                 .infer = InferUnsupported,
-                                .stateful = true});
+                                .stateful = true,
+                                .tensorflow = {ops::kNotInFiles}});
 // Fed by callers, or else input 0.
 const OpRegistrar kPlaceholderWithDefault({.name = "PlaceholderWithDefault",
-                                           .min_inputs = 1,
-                                           .max_inputs = 1,
                                            .infer = InferSame,
                                            .rows = RowsOfInput0,
                                            .alias = true,
-                                           .tensorflow = {"PlaceholderWithDefault"}});
+                                           .input_types = "T"});
 
 }  // namespace
 }  // namespace floe

@@ -9,14 +9,8 @@ namespace floe {
 namespace {
 
 absl::Status CheckInputs(const InferContext& c) {
-  const int wanted = 2 + EpilogueOf(c.attrs()).inputs();
-  FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, wanted));
-  for (int i = 1; i < wanted; ++i) {
-    if (c.dtype(i) != c.dtype(0)) {
-      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ",
-                              DTypeName(c.dtype(0))));
-    }
-  }
+  FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, 2 + EpilogueOf(c.attrs()).inputs()));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   return ops::ExpectRank(c, 1, 4);
 }
@@ -81,25 +75,15 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
 
 RowMark Rows(const RowContext& c) { return ops::ConvRows(c, EpilogueOf(c.node.attrs).residual); }
 
-// `taps`: products summed for one output element.
-double Flops(double taps, const TensorType& out, int64_t rows) {
-  return out.shape.known() ? 2 * taps * static_cast<double>(out.shape.At(rows).elements()) : 0;
-}
-
-double DenseFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
-                  int64_t rows) {
+// The products of one output element lie along the first `kDims` dims of the filter.
+template <int kDims>
+double FilterFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
+                   int64_t rows) {
   const SymShape& filter = in[1].shape;
-  if (!filter.concrete() || filter.rank() != 4) return 0;
-  return Flops(
-      static_cast<double>(filter.dim(0).size() * filter.dim(1).size() * filter.dim(2).size()),
-      out[0], rows);
-}
-
-double DepthwiseFlops(const Node&, absl::Span<const TensorType> in,
-                      absl::Span<const TensorType> out, int64_t rows) {
-  const SymShape& filter = in[1].shape;
-  if (!filter.concrete() || filter.rank() != 4) return 0;
-  return Flops(static_cast<double>(filter.dim(0).size() * filter.dim(1).size()), out[0], rows);
+  if (!filter.concrete() || filter.rank() != 4 || !out[0].shape.known()) return 0;
+  double taps = 1;
+  for (int i = 0; i < kDims; ++i) taps *= static_cast<double>(filter.dim(i).size());
+  return 2 * taps * static_cast<double>(out[0].shape.At(rows).elements());
 }
 
 const OpRegistrar kConv2D({.name = "Conv2D",
@@ -107,17 +91,15 @@ const OpRegistrar kConv2D({.name = "Conv2D",
                            .max_inputs = 4,
                            .infer = Infer<DenseChannels>,
                            .rows = Rows,
-                           .flops = DenseFlops,
-                           .input_types = "T T",
-                           .tensorflow = {"Conv2D"}});
+                           .flops = FilterFlops<3>,
+                           .input_types = "T T"});
 const OpRegistrar kDepthwise({.name = "DepthwiseConv2dNative",
                               .min_inputs = 2,
                               .max_inputs = 3,
                               .infer = Infer<DepthwiseChannels>,
                               .rows = RowsOfInput0,
-                              .flops = DepthwiseFlops,
-                              .input_types = "T T",
-                              .tensorflow = {"DepthwiseConv2dNative"}});
+                              .flops = FilterFlops<2>,
+                              .input_types = "T T"});
 
 }  // namespace
 }  // namespace floe

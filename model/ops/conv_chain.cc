@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/check_inputs.h"
 #include "model/nested_attrs.h"
 #include "model/op_def.h"
 #include "model/ops/conv_nd.h"
@@ -60,7 +61,7 @@ absl::StatusOr<TensorType> Walk(const Node& chain, absl::Span<const ValueInfo> i
     if (used > static_cast<int>(inputs.size())) break;
     std::vector<ValueInfo> own = {image};
     for (int i = 0; i < stage.inputs; ++i) own.push_back(inputs[stage.first_input + i]);
-    FLOE_ASSIGN_OR_RETURN(const Types types, stage.node.op->infer({stage.node, own}));
+    FLOE_ASSIGN_OR_RETURN(const Types types, InferChecked(stage.node, own));
     visit(stage, own, types[0]);
     image.type = types[0];
   }
@@ -100,7 +101,8 @@ const OpRegistrar kConvChain({.name = "ConvChain",
                               .max_inputs = 9,
                               .infer = Infer,
                               .rows = ConvChainRows,
-                              .flops = Flops});
+                              .flops = Flops,
+                              .tensorflow = {ops::kNotInFiles}});
 
 }  // namespace
 }  // namespace floe

@@ -137,8 +137,7 @@ const OpRegistrar kConv3D({.name = "Conv3D",
                            .infer = InferConv3D,
                            .rows = RowsOfInput0,
                            .flops = ForwardFlops,
-                           .input_types = "T T",
-                           .tensorflow = {"Conv3D"}});
+                           .input_types = "T T"});
 
 // That a convolution of an image of `image` gives `gradient` along each spatial dim.
 absl::Status CheckGradient(const ConvNd& conv, const SymShape& image, const SymShape& filter,
@@ -201,20 +200,18 @@ RowMark BackpropRows(const RowContext& c) {
   return ops::MarkOfData(c, 2, keeps);
 }
 
-template <int kSpatial>
-OpDef Backprop(const std::string& name) {
+OpDef Backprop(const char* name, ops::InferFunction infer) {
   return {.name = name,
           .min_inputs = 3,
           .max_inputs = 4,
-          .infer = InferBackprop<kSpatial>,
+          .infer = infer,
           .rows = BackpropRows,
           .shape_inputs = 1,
-          .flops = BackwardFlops,
-          .tensorflow = {name}};
+          .flops = BackwardFlops};
 }
 const OpRegistrar kBackprop[] = {
-    OpRegistrar(Backprop<2>("Conv2DBackpropInput"), "int32 T T"),
-    OpRegistrar(Backprop<3>("Conv3DBackpropInputV2"), "i T T"),
+    OpRegistrar(Backprop("Conv2DBackpropInput", InferBackprop<2>), "int32 T T"),
+    OpRegistrar(Backprop("Conv3DBackpropInputV2", InferBackprop<3>), "i T T"),
 };
 
 }  // namespace

@@ -17,7 +17,6 @@ absl::StatusOr<Types> InferWhere(const InferContext& c) {
 
 // x -> distinct elements, index of each x among them[, counts]
 absl::StatusOr<Types> InferUnique(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
   Types types = {ops::UnknownVector(c.dtype(0)), {index, {ops::DimOf(c, 0, 0)}}};
   if (c.node.op->outputs == 3) types.push_back(ops::UnknownVector(index));
@@ -26,7 +25,6 @@ absl::StatusOr<Types> InferUnique(const InferContext& c) {
 
 // The same of the slices along an axis.
 absl::StatusOr<Types> InferUniqueSlices(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
   const int rank = ops::RankOf(c, 0);
   SymShape out = rank < 0 ? SymShape::UnknownRank() : ops::UnknownDims(rank);
@@ -46,8 +44,6 @@ absl::StatusOr<Types> InferUniqueSlices(const InferContext& c) {
 
 // x, y -> elements of x not in y, their places
 absl::StatusOr<Types> InferListDiff(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
   return Types{ops::UnknownVector(c.dtype(0)), ops::UnknownVector(index)};
 }
@@ -78,44 +74,24 @@ absl::StatusOr<Types> InferSegment(const InferContext& c) {
 }
 // The same name has a kernel for when the number of segments is known.
 OpDef SparseSegment(const std::string& name) {
-  OpDef def = ops::Allocating(name + "ToLastId", 3, {"output"}, InferSegment);
+  OpDef def = ops::Allocating(name + "ToLastId", {"output"}, InferSegment);
   def.tensorflow = {name};
   return def;
 }
 
 // boxes, scores, max_output_size, iou_threshold[, score_threshold[, soft_nms_sigma]]
-absl::Status CheckBoxes(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  const Dim four = ops::DimOf(c, 0, 1);
-  if (four.concrete() && four.size() != 4)
-    return Bad(absl::StrCat("boxes have ", four.size(), " coordinates, expected 4"));
-  return absl::OkStatus();
-}
 absl::StatusOr<Types> InferNms(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckBoxes(c));
   Types types = {ops::UnknownVector(DType::kInt32)};
-  if (c.num_inputs() == 6) types.push_back(ops::UnknownVector(c.dtype(1)));
+  if (c.node.op->output_names.size() == 3) types.push_back(ops::UnknownVector(c.dtype(1)));
   if (c.node.op->outputs > 1) types.push_back({DType::kInt32, SymShape()});
   return types;
 }
 // boxes, scores, max_output_size, iou_threshold, and two thresholds of the score, of which the
 // higher counts. There may be more boxes than scores. No file holds it: a pass makes it.
-absl::StatusOr<Types> InferFilteredNms(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckBoxes(c));
-  return Types{ops::UnknownVector(DType::kInt32)};
-}
 OpDef FilteredNms() {
-  OpDef def =
-      ops::Allocating("FilteredNonMaxSuppression", 6, {"selected_indices"}, InferFilteredNms);
-  def.tensorflow.clear();
+  OpDef def = ops::Allocating("FilteredNonMaxSuppression", {"selected_indices"}, InferNms);
+  def.tensorflow = {ops::kNotInFiles};
   return def;
-}
-// overlaps [n, n], scores, max_output_size, overlap_threshold, score_threshold
-absl::StatusOr<Types> InferByOverlaps(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  return Types{ops::UnknownVector(DType::kInt32)};
 }
 // How many detections of an image are written; unknown where the run settles it.
 absl::StatusOr<Dim> Detections(const InferContext& c) {
@@ -132,10 +108,6 @@ absl::StatusOr<Dim> Detections(const InferContext& c) {
 
 // boxes [batch, n, 1 or classes, 4], scores [batch, n, classes], sizes and thresholds
 absl::StatusOr<Types> InferCombinedNms(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kFloat32));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
   FLOE_ASSIGN_OR_RETURN(const Dim detections, Detections(c));
   const DType dtype = DType::kFloat32;
   const Dim batch = ops::DimOf(c, 0, 0);
@@ -152,7 +124,7 @@ RowMark RowsOfCombinedNms(const RowContext& c) {
 }
 
 OpDef CombinedNms() {
-  OpDef def = ops::Allocating("CombinedNonMaxSuppression", 6,
+  OpDef def = ops::Allocating("CombinedNonMaxSuppression",
                               {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"},
                               InferCombinedNms);
   def.rows = RowsOfCombinedNms;
@@ -161,7 +133,6 @@ OpDef CombinedNms() {
 
 // input, separator -> indices, values, dense shape
 absl::StatusOr<Types> InferStringSplit(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   return Types{Matrix(DType::kInt64, 2), ops::UnknownVector(DType::kString), {DType::kInt64, {2}}};
 }
 
@@ -169,28 +140,19 @@ absl::StatusOr<Types> InferStringSplit(const InferContext& c) {
 // A pass makes it; no file holds it.
 absl::StatusOr<Types> InferStringSplitLookup(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(Types types, InferStringSplit(c));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
   types[1].dtype = c.dtype(3);
   return types;
 }
 OpDef StringSplitLookup() {
-  OpDef def = ops::Allocating("StringSplitLookup", 4, {"indices", "values", "shape"},
-                              InferStringSplitLookup);
-  def.tensorflow.clear();
+  OpDef def =
+      ops::Allocating("StringSplitLookup", {"indices", "values", "shape"}, InferStringSplitLookup);
+  def.tensorflow = {ops::kNotInFiles};
   return def;
-}
-
-absl::Status ExpectSparse(const InferContext& c, int first) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first + 1, 1));
-  return ops::ExpectRank(c, first + 2, 1);
 }
 
 // set1, set2 -> indices, values, dense shape; each a dense tensor or three inputs of a sparse one
 absl::StatusOr<Types> InferSetOperation(const InferContext& c) {
   const int inputs = c.num_inputs();
-  if (inputs > 2) FLOE_RETURN_IF_ERROR(ExpectSparse(c, inputs - 3));
-  if (inputs == 6) FLOE_RETURN_IF_ERROR(ExpectSparse(c, 0));
   const std::string op = c.attrs().String("set_operation");
   if (op != "a-b" && op != "b-a" && op != "intersection" && op != "union")
     return Bad("set_operation '" + op + "' is none of a-b, b-a, intersection, union");
@@ -202,7 +164,6 @@ absl::StatusOr<Types> InferSetOperation(const InferContext& c) {
 
 // indices, values, dense shape -> numbers of elements
 absl::StatusOr<Types> InferSetSize(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectSparse(c, 0));
   const Dim rank = ops::DimOf(c, 2, 0);
   return ops::One(DType::kInt32, rank.concrete() && rank.size() > 0
                                      ? ops::UnknownDims(static_cast<int>(rank.size()) - 1)
@@ -225,7 +186,6 @@ absl::StatusOr<Types> InferFillEmptyRows(const InferContext& c) {
 
 // logits [time, batch, classes], lengths
 absl::StatusOr<Types> InferCtc(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
   return Types{Matrix(DType::kInt64, 2),
                ops::UnknownVector(DType::kInt64),
                {DType::kInt64, {2}},
@@ -234,7 +194,6 @@ absl::StatusOr<Types> InferCtc(const InferContext& c) {
 
 // The same for each of top_paths; then the scores of all.
 absl::StatusOr<Types> InferCtcBeam(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
   const int64_t width = c.attrs().Int("beam_width"), paths = c.attrs().Int("top_paths");
   constexpr int64_t kMost = 1 << 20;
   if (width < 1 || width > kMost || paths < 1 || paths > width)
@@ -248,75 +207,73 @@ absl::StatusOr<Types> InferCtcBeam(const InferContext& c) {
   return types;
 }
 
+OpDef SetOperation(const char* name) {
+  return ops::Allocating(name, {"result_indices", "result_values", "result_shape"},
+                         InferSetOperation);
+}
+
 const OpRegistrar kAllocating[] = {
-    OpRegistrar(ops::Allocating("Where", 1, {"index"}, InferWhere)),
-    OpRegistrar(ops::Allocating("Unique", 1, {"y", "idx"}, InferUnique)),
-    OpRegistrar(ops::Allocating("UniqueWithCounts", 1, {"y", "idx", "count"}, InferUnique)),
-    OpRegistrar(ops::Allocating("UniqueV2", 2, {"y", "idx"}, InferUniqueSlices), "T i"),
-    OpRegistrar(ops::Allocating("UniqueWithCountsV2", 2, {"y", "idx", "count"}, InferUniqueSlices),
-                "T i"),
-    OpRegistrar(ops::Allocating("ListDiff", 2, {"out", "idx"}, InferListDiff), "T T"),
-    OpRegistrar(ops::Allocating("DynamicPartition", 2, {"outputs:num_partitions"}, InferPartition),
+    OpRegistrar(ops::Allocating("Where", {"index"}, InferWhere), "T"),
+    OpRegistrar(ops::Allocating("Unique", {"y", "idx"}, InferUnique), "T[_]"),
+    OpRegistrar(ops::Allocating("UniqueWithCounts", {"y", "idx", "count"}, InferUnique), "T[_]"),
+    OpRegistrar(ops::Allocating("UniqueV2", {"y", "idx"}, InferUniqueSlices), "T i[_]"),
+    OpRegistrar(ops::Allocating("UniqueWithCountsV2", {"y", "idx", "count"}, InferUniqueSlices),
+                "T i[_]"),
+    OpRegistrar(ops::Allocating("ListDiff", {"out", "idx"}, InferListDiff), "T[_] T[_]"),
+    OpRegistrar(ops::Allocating("DynamicPartition", {"outputs:num_partitions"}, InferPartition),
                 "T int32"),
-    OpRegistrar(ops::Allocating("SegmentSum", 2, {"output"}, InferSegment), "T i"),
-    OpRegistrar(ops::Allocating("SegmentMean", 2, {"output"}, InferSegment), "T i"),
-    OpRegistrar(ops::Allocating("SegmentProd", 2, {"output"}, InferSegment), "T i"),
-    OpRegistrar(ops::Allocating("SegmentMax", 2, {"output"}, InferSegment), "T i"),
-    OpRegistrar(ops::Allocating("SegmentMin", 2, {"output"}, InferSegment), "T i"),
     OpRegistrar(SparseSegment("SparseSegmentSum"), "T i j"),
     OpRegistrar(SparseSegment("SparseSegmentMean"), "T i j"),
     OpRegistrar(SparseSegment("SparseSegmentSqrtN"), "T i j"),
+    OpRegistrar(ops::Allocating("NonMaxSuppressionWithOverlaps", {"selected_indices"}, InferNms),
+                "float32[_,_] float32[_] int32 float32 float32"),
+    OpRegistrar(ops::Allocating("NonMaxSuppressionV2", {"selected_indices"}, InferNms),
+                "T[_,4] T[_] int32 U"),
+    OpRegistrar(ops::Allocating("NonMaxSuppressionV3", {"selected_indices"}, InferNms),
+                "T[_,4] T[_] int32 U U"),
     OpRegistrar(
-        ops::Allocating("NonMaxSuppressionWithOverlaps", 5, {"selected_indices"}, InferByOverlaps),
-        "float32 float32 int32 float32 float32"),
-    OpRegistrar(ops::Allocating("NonMaxSuppressionV2", 4, {"selected_indices"}, InferNms),
-                "T T int32 U"),
-    OpRegistrar(ops::Allocating("NonMaxSuppressionV3", 5, {"selected_indices"}, InferNms),
-                "T T int32 U U"),
-    OpRegistrar(
-        ops::Allocating("NonMaxSuppressionV4", 5, {"selected_indices", "valid_outputs"}, InferNms),
-        "T T int32 U U"),
-    OpRegistrar(ops::Allocating("NonMaxSuppressionV5", 6,
+        ops::Allocating("NonMaxSuppressionV4", {"selected_indices", "valid_outputs"}, InferNms),
+        "T[_,4] T[_] int32 U U"),
+    OpRegistrar(ops::Allocating("NonMaxSuppressionV5",
                                 {"selected_indices", "selected_scores", "valid_outputs"}, InferNms),
-                "T T int32 T T T"),
-    OpRegistrar(FilteredNms(), "float32 float32 int32 float32 float32 float32"),
-    OpRegistrar(CombinedNms(), "float32 float32 int32 int32 float32 float32"),
+                "T[_,4] T[_] int32 T T T"),
+    OpRegistrar(FilteredNms(), "float32[_,4] float32[_] int32 float32 float32 float32"),
+    OpRegistrar(CombinedNms(), "float32[_,_,_,_] float32[_,_,_] int32 int32 float32 float32"),
+    OpRegistrar(ops::Allocating("StringSplitV2", {"indices", "values", "shape"}, InferStringSplit),
+                "string[_] string"),
+    OpRegistrar(StringSplitLookup(), "string[_] string resource T[]"),
+    OpRegistrar(SetOperation("DenseToDenseSetOperation"), "T T"),
+    OpRegistrar(SetOperation("DenseToSparseSetOperation"), "T int64[_,_] T[_] int64[_]"),
+    OpRegistrar(SetOperation("SparseToSparseSetOperation"),
+                "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_]"),
+    OpRegistrar(ops::Allocating("SetSize", {"size"}, InferSetSize), "int64[_,_] T[_] int64[_]"),
     OpRegistrar(
-        ops::Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit),
-        "string string"),
-    OpRegistrar(StringSplitLookup(), "string string resource T"),
-    OpRegistrar(
-        ops::Allocating("DenseToDenseSetOperation", 2,
-                        {"result_indices", "result_values", "result_shape"}, InferSetOperation),
-        "T T"),
-    OpRegistrar(
-        ops::Allocating("DenseToSparseSetOperation", 4,
-                        {"result_indices", "result_values", "result_shape"}, InferSetOperation),
-        "T int64 T int64"),
-    OpRegistrar(
-        ops::Allocating("SparseToSparseSetOperation", 6,
-                        {"result_indices", "result_values", "result_shape"}, InferSetOperation),
-        "int64 T int64 int64 T int64"),
-    OpRegistrar(ops::Allocating("SetSize", 3, {"size"}, InferSetSize), "int64 T int64"),
-    OpRegistrar(
-        ops::Allocating("SparseReshape", 3, {"output_indices", "output_shape"}, InferSparseReshape),
+        ops::Allocating("SparseReshape", {"output_indices", "output_shape"}, InferSparseReshape),
         "int64 int64 int64"),
     OpRegistrar(ops::Allocating(
-                    "SparseFillEmptyRows", 4,
+                    "SparseFillEmptyRows",
                     {"output_indices", "output_values", "empty_row_indicator", "reverse_index_map"},
                     InferFillEmptyRows),
                 "int64 T int64 T"),
-    OpRegistrar(ops::Allocating("CTCBeamSearchDecoder", 2,
+    OpRegistrar(ops::Allocating("CTCBeamSearchDecoder",
                                 {"decoded_indices:top_paths", "decoded_values:top_paths",
                                  "decoded_shape:top_paths", "log_probability"},
                                 InferCtcBeam),
-                "T int32"),
+                "T[_,_,_] int32"),
     OpRegistrar(
-        ops::Allocating("CTCGreedyDecoder", 2,
+        ops::Allocating("CTCGreedyDecoder",
                         {"decoded_indices", "decoded_values", "decoded_shape", "log_probability"},
                         InferCtc),
-        "T int32"),
+        "T[_,_,_] int32"),
 };
+
+const ops::Family kSegments({"SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax",
+                             "SegmentMin"},
+                            {.output_names = {"output"},
+                             .infer = InferSegment,
+                             .rows = RowsNever,
+                             .allocates = true,
+                             .input_types = "T i"});
 
 }  // namespace
 }  // namespace floe

@@ -9,7 +9,6 @@ namespace {
 // records, a default for each field -> a tensor for each field.
 absl::StatusOr<Types> InferCsv(const InferContext& c) {
   const auto fields = c.attrs().Get<std::vector<DType>>("OUT_TYPE", {});
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kString));
   if (c.num_inputs() != 1 + static_cast<int>(fields.size()))
     return Bad(absl::StrCat(c.num_inputs() - 1, " record_defaults for ", fields.size(), " fields"));
   if (c.attrs().String("field_delim", ",").size() != 1)
@@ -41,7 +40,6 @@ absl::StatusOr<Types> InferPaddedRaw(const InferContext& c) {
       ops::TypeAttrOf(c, "out_type", DType::kUInt8,
                       {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt16,
                        DType::kUInt8, DType::kInt16, DType::kInt8, DType::kInt64}));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
   std::vector<int64_t> length;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &length));
   const auto size = static_cast<int64_t>(DTypeSize(dtype));
@@ -60,36 +58,22 @@ absl::StatusOr<Types> InferCompressed(const InferContext& c) {
   return ops::One(DType::kString, c.shape(0));
 }
 
-RowMark RecordRows(const RowContext& c) {
-  if (!c.OthersConstant(1)) return RowsNever(c);
-  const SymShape& in = c.inputs[0].type.shape;
-  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() > 0);
-}
-
 const OpRegistrar kRecords[] = {
     OpRegistrar({.name = "DecodeCompressed",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
                  .infer = InferCompressed,
                  .rows = RowsElementwise,
                  .input_types = "string",
-                 .tensorflow = {"DecodeCompressed"},
                  .limits = "ZSTD is refused"}),
     OpRegistrar({.name = "DecodeCSV",
-                 .min_inputs = 1,
-                 .max_inputs = -1,
                  .output_names = {"output:OUT_TYPE"},
                  .infer = InferCsv,
-                 .rows = RecordRows,
-                 .tensorflow = {"DecodeCSV"}}),
+                 .rows = ops::RowsFromRankAlone<1>,
+                 .input_types = "string ?"}),
     OpRegistrar({.name = "DecodePaddedRaw",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
                  .infer = InferPaddedRaw,
-                 .rows = RecordRows,
+                 .rows = ops::RowsFromRankAlone<1>,
                  .shape_inputs = 2,
-                 .input_types = "string int32",
-                 .tensorflow = {"DecodePaddedRaw"}}),
+                 .input_types = "string int32[]"}),
 };
 
 }  // namespace

@@ -57,7 +57,6 @@ absl::StatusOr<ops::Diagonals> Band(const InferContext& c, int k_input, bool* kn
 }
 
 absl::StatusOr<Types> InferDiag(const InferContext& c) {
-  if (c.num_inputs() > 4) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 4, 0));
   const SymShape& in = c.shape(0);
   bool known = false;
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, Band(c, 1, &known));
@@ -85,7 +84,6 @@ absl::StatusOr<Types> InferDiag(const InferContext& c) {
 }
 
 absl::StatusOr<Types> InferDiagPart(const InferContext& c) {
-  if (c.num_inputs() > 2) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
   const SymShape& in = c.shape(0);
   bool known = false;
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, Band(c, 1, &known));
@@ -105,18 +103,12 @@ absl::StatusOr<Types> InferDiagPart(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(out));
 }
 
-RowMark MatrixRows(const RowContext& c, int least_rank) {
-  if (!c.OthersConstant(1)) return RowMark::kMixed;
-  const SymShape& in = c.inputs[0].type.shape;
-  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() >= least_rank);
-}
 RowMark DiagRows(const RowContext& c) {
   std::vector<int64_t> k;
   const bool band = c.inputs.size() > 1 &&
                     !(ops::ConstantInts(c.inputs[1], &k) && !k.empty() && k.front() == k.back());
-  return MatrixRows(c, band ? 3 : 2);
+  return band ? ops::RowsFromRankAlone<3>(c) : ops::RowsFromRankAlone<2>(c);
 }
-RowMark PartRows(const RowContext& c) { return MatrixRows(c, 3); }
 // Both the matrices and their diagonals may come by rows.
 RowMark SetDiagRows(const RowContext& c) {
   const SymShape &in = c.inputs[0].type.shape, &diagonal = c.inputs[1].type.shape;
@@ -138,17 +130,21 @@ absl::StatusOr<Types> InferMatrix(const InferContext& c) {
 }
 
 const OpRegistrar kDiagonals[] = {
-    OpRegistrar(ops::Simple("MatrixDiag", 1, InferDiag, DiagRows)),
-    OpRegistrar(ops::Simple("MatrixDiagV2", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
-    OpRegistrar(ops::Simple("MatrixDiagV3", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
-    OpRegistrar(ops::Simple("MatrixDiagPart", 1, InferDiagPart, PartRows)),
-    OpRegistrar(ops::Simple("MatrixDiagPartV2", 3, InferDiagPart, PartRows), "T int32 T"),
-    OpRegistrar(ops::Simple("MatrixDiagPartV3", 3, InferDiagPart, PartRows), "T int32 T"),
-    OpRegistrar(ops::Simple("MatrixSetDiag", 2, InferMatrix, SetDiagRows), "T T"),
-    OpRegistrar(ops::Simple("MatrixSetDiagV2", 3, InferMatrix, SetDiagRows), "T T int32"),
-    OpRegistrar(ops::Simple("MatrixSetDiagV3", 3, InferMatrix, SetDiagRows), "T T int32"),
-    OpRegistrar(ops::Simple("MatrixBandPart", 3, InferMatrix, PartRows), "T i i"),
+    OpRegistrar(ops::Simple("MatrixDiag", InferDiag, DiagRows), "T"),
+    OpRegistrar(ops::Simple("MatrixDiagPart", InferDiagPart, ops::RowsFromRankAlone<3>), "T"),
+    OpRegistrar(ops::Simple("MatrixSetDiag", InferMatrix, SetDiagRows), "T T"),
+    OpRegistrar(ops::Simple("MatrixBandPart", InferMatrix, ops::RowsFromRankAlone<3>), "T i i"),
 };
+const ops::Family kDiag({"MatrixDiagV2", "MatrixDiagV3"},
+                        {.infer = InferDiag,
+                         .rows = DiagRows,
+                         .input_types = "T int32 int32 int32 T[]"});
+const ops::Family kDiagPart({"MatrixDiagPartV2", "MatrixDiagPartV3"},
+                            {.infer = InferDiagPart,
+                             .rows = ops::RowsFromRankAlone<3>,
+                             .input_types = "T int32 T[]"});
+const ops::Family kSetDiag({"MatrixSetDiagV2", "MatrixSetDiagV3"},
+                           {.infer = InferMatrix, .rows = SetDiagRows, .input_types = "T T int32"});
 
 }  // namespace
 }  // namespace floe

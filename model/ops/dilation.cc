@@ -34,13 +34,8 @@ namespace {
 // input [batch, height, width, depth], filter [rows, columns, depth]
 absl::StatusOr<Types> InferDilation(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const ops::Dilation window, ops::DilationOf(c.attrs()));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
   if (ops::RankOf(c, 0) < 0 || ops::RankOf(c, 1) < 0)
     return ops::One(c.dtype(0), ops::UnknownDims(4));
-  if (ops::Differ(c.shape(0).dim(3), c.shape(1).dim(2)))
-    return Bad(absl::StrCat("input ", c.shape(0).ToString(), " and filter ", c.shape(1).ToString(),
-                            " differ in depth"));
   SymShape out = c.shape(0);
   for (int i = 0; i < 2; ++i) {
     const Dim taps = c.shape(1).dim(i);
@@ -58,12 +53,9 @@ absl::StatusOr<Types> InferDilation(const InferContext& c) {
 }
 
 const OpRegistrar kDilation({.name = "Dilation2D",
-                             .min_inputs = 2,
-                             .max_inputs = 2,
                              .infer = InferDilation,
                              .rows = RowsOfInput0,
-                             .input_types = "T T",
-                             .tensorflow = {"Dilation2D"}});
+                             .input_types = "T[_,_,_,d] T[_,_,d]"});
 
 }  // namespace
 }  // namespace floe

@@ -153,8 +153,7 @@ const OpRegistrar kEinsum({.name = "Einsum",
                            .max_inputs = 2,
                            .infer = InferEinsum,
                            .rows = EinsumRows,
-                           .input_types = "T*",
-                           .tensorflow = {"Einsum"}});
+                           .input_types = "T*"});
 
 }  // namespace
 }  // namespace floe

@@ -8,10 +8,7 @@ namespace floe {
 namespace {
 
 absl::StatusOr<Types> InferBroadcast(const InferContext& c) {
-  if (c.dtype(0) != c.dtype(1)) {
-    return Bad(
-        absl::StrCat("inputs have types ", DTypeName(c.dtype(0)), " and ", DTypeName(c.dtype(1))));
-  }
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(0), c.shape(1)));
   return ops::One(c.dtype(0), std::move(shape));
 }
@@ -31,10 +28,6 @@ absl::StatusOr<Types> InferEqual(const InferContext& c) {
   return InferCompare(c);
 }
 
-absl::StatusOr<Types> InferTest(const InferContext& c) {
-  return ops::One(DType::kBool, c.shape(0));
-}
-
 // complex64 -> float32, complex128 -> float64.
 absl::StatusOr<Types> InferComplexPart(const InferContext& c) {
   const DType part = c.dtype(0) == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
@@ -45,129 +38,41 @@ absl::StatusOr<Types> InferComplexPart(const InferContext& c) {
   return ops::One(part, c.shape(0));
 }
 
-OpDef Unary(const std::string& name, std::vector<std::string> tensorflow = {}) {
-  tensorflow.push_back(name);
-  return {.name = name,
-          .min_inputs = 1,
-          .max_inputs = 1,
-          .infer = InferSame,
+// Inputs are broadcast to the output.
+OpDef Elementwise(ops::InferFunction infer, const char* types, uint64_t in_place = 0,
+                  ValueRule values = ValueRule::kNone) {
+  return {.infer = infer,
           .rows = RowsElementwise,
           .time_major = ops::TimeMajorElementwise,
-          .in_place = 1,
-          .tensorflow = tensorflow};
+          .values = values,
+          .in_place = in_place,
+          .input_types = types};
+}
+OpDef Unary(const char* type = "T") { return Elementwise(InferSame, type, 1); }
+OpDef Binary(const char* types = "T T", ValueRule values = ValueRule::kNone) {
+  return Elementwise(InferBroadcast, types, 3, values);
 }
 
-OpDef Binary(const std::string& name, std::vector<std::string> tensorflow = {}) {
-  tensorflow.push_back(name);
-  return {.name = name,
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .infer = InferBroadcast,
-          .rows = RowsElementwise,
-          .time_major = ops::TimeMajorElementwise,
-          .in_place = 3,
-          .tensorflow = tensorflow};
-}
-
-OpDef Compare(const std::string& name) {
-  OpDef def = Binary(name);
-  def.infer = InferCompare;
-  def.in_place = 0;
-  return def;
-}
-
-OpDef Equality(const std::string& name) {
-  OpDef def = Compare(name);
-  def.infer = InferEqual;
-  return def;
-}
-
-OpDef Test(const std::string& name) {
-  OpDef def = Unary(name);
-  def.infer = InferTest;
-  def.in_place = 0;
-  return def;
-}
-
-OpDef ComplexPart(const std::string& name) {
-  OpDef def = Unary(name);
-  def.infer = InferComplexPart;
-  def.in_place = 0;
-  return def;
-}
-
-OpDef WithValues(OpDef def, ValueRule rule) {
-  def.values = rule;
-  return def;
-}
-
-const OpRegistrar kUnary[] = {
-    OpRegistrar(Unary("Relu")),
-    OpRegistrar(Unary("Relu6")),
-    OpRegistrar(Unary("Elu")),
-    OpRegistrar(Unary("Selu")),
-    OpRegistrar(Unary("LeakyRelu")),
-    OpRegistrar(Unary("Sigmoid")),
-    OpRegistrar(Unary("Tanh")),
-    OpRegistrar(Unary("Exp")),
-    OpRegistrar(Unary("Expm1")),
-    OpRegistrar(Unary("Log")),
-    OpRegistrar(Unary("Log1p")),
-    OpRegistrar(Unary("Sqrt")),
-    OpRegistrar(Unary("Rsqrt")),
-    OpRegistrar(Unary("Square")),
-    OpRegistrar(Unary("Abs")),
-    OpRegistrar(Unary("Sign")),
-    OpRegistrar(Unary("Softplus")),
-    OpRegistrar(Unary("Softsign")),
-    OpRegistrar(Unary("Erf")),
-    OpRegistrar(Unary("Erfc")),
-    OpRegistrar(Unary("Floor")),
-    OpRegistrar(Unary("Ceil")),
-    OpRegistrar(Unary("Round")),
-    OpRegistrar(Unary("Rint")),
-    OpRegistrar(Unary("Sin")),
-    OpRegistrar(Unary("Cos")),
-    OpRegistrar(Unary("Tan")),
-    OpRegistrar(Unary("Asin")),
-    OpRegistrar(Unary("Acos")),
-    OpRegistrar(Unary("Atan")),
-    OpRegistrar(Unary("Sinh")),
-    OpRegistrar(Unary("Cosh")),
-    OpRegistrar(Unary("Asinh")),
-    OpRegistrar(Unary("Acosh")),
-    OpRegistrar(Unary("Atanh")),
-    OpRegistrar(Unary("Reciprocal", {"Inv"})),
-    OpRegistrar(Unary("LogicalNot"), "bool"),
-    OpRegistrar(Unary("Invert")),
-    OpRegistrar(Unary("Conj")),
-    OpRegistrar(WithValues(Unary("Neg"), ValueRule::kLinear)),
-    OpRegistrar(Test("IsNan")),
-    OpRegistrar(Test("IsInf")),
-    OpRegistrar(Test("IsFinite")),
-    OpRegistrar(ComplexPart("ComplexAbs")),
-    OpRegistrar(ComplexPart("Real")),
-    OpRegistrar(ComplexPart("Imag")),
-};
-
-const OpRegistrar kSpecialFunctions[] = {
-    OpRegistrar(Unary("Lgamma")),     OpRegistrar(Unary("Digamma")),
-    OpRegistrar(Unary("Ndtri")),      OpRegistrar(Unary("BesselI0")),
-    OpRegistrar(Unary("BesselI0e")),  OpRegistrar(Unary("BesselI1")),
-    OpRegistrar(Unary("BesselI1e")),  OpRegistrar(Unary("BesselJ0")),
-    OpRegistrar(Unary("BesselJ1")),   OpRegistrar(Unary("BesselK0")),
-    OpRegistrar(Unary("BesselK0e")),  OpRegistrar(Unary("BesselK1")),
-    OpRegistrar(Unary("BesselK1e")),  OpRegistrar(Unary("BesselY0")),
-    OpRegistrar(Unary("BesselY1")),   OpRegistrar(Binary("Igamma")),
-    OpRegistrar(Binary("Igammac")),   OpRegistrar(Binary("Zeta")),
-    OpRegistrar(Binary("Polygamma")), OpRegistrar(Unary("Expint")),
-    OpRegistrar(Unary("Dawsn")),      OpRegistrar(Unary("FresnelCos")),
-    OpRegistrar(Unary("FresnelSin")), OpRegistrar(Unary("Spence")),
-};
+const ops::Family kUnary(
+    {"Relu",      "Relu6",     "Elu",      "Selu",     "LeakyRelu", "Sigmoid",    "Tanh",
+     "Exp",       "Expm1",     "Log",      "Log1p",    "Sqrt",      "Rsqrt",      "Square",
+     "Abs",       "Sign",      "Softplus", "Softsign", "Erf",       "Erfc",       "Floor",
+     "Ceil",      "Round",     "Rint",     "Sin",      "Cos",       "Tan",        "Asin",
+     "Acos",      "Atan",      "Sinh",     "Cosh",     "Asinh",     "Acosh",      "Atanh",
+     "Invert",    "Conj",      "Lgamma",   "Digamma",  "Ndtri",     "BesselI0",   "BesselI0e",
+     "BesselI1",  "BesselI1e", "BesselJ0", "BesselJ1", "BesselK0",  "BesselK0e",  "BesselK1",
+     "BesselK1e", "BesselY0",  "BesselY1", "Expint",   "Dawsn",     "FresnelCos", "FresnelSin",
+     "Spence"},
+    Unary());
+const ops::Synonyms kReciprocal({"Reciprocal", "Inv"}, Unary());
+const ops::Family kLogicalNot({"LogicalNot"}, Unary("bool"));
+const ops::Family kNeg({"Neg"}, Elementwise(InferSame, "T", 1, ValueRule::kLinear));
+const ops::Family kTests({"IsNan", "IsInf", "IsFinite"},
+                         Elementwise(ops::InferEach<DType::kBool>, "T"));
+const ops::Family kComplexParts({"ComplexAbs", "Real", "Imag"}, Elementwise(InferComplexPart, "T"));
 
 // Inputs are of one shape, or scalars.
 absl::StatusOr<Types> InferBetainc(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   SymShape shape;
   bool unknown = false;
   for (int i = 0; i < 3; ++i) {
@@ -182,46 +87,24 @@ absl::StatusOr<Types> InferBetainc(const InferContext& c) {
   if (unknown && shape.rank() == 0) shape = SymShape::UnknownRank();
   return ops::One(c.dtype(0), std::move(shape));
 }
-const OpRegistrar kBetainc({.name = "Betainc",
-                            .min_inputs = 3,
-                            .max_inputs = 3,
-                            .infer = InferBetainc,
-                            .rows = RowsElementwise,
-                            .time_major = ops::TimeMajorElementwise,
-                            .tensorflow = {"Betainc"}});
+const ops::Family kBetainc({"Betainc"}, Elementwise(InferBetainc, "T T T"));
 
-const OpRegistrar kBinary[] = {
-    OpRegistrar(WithValues(Binary("Add", {"AddV2"}), ValueRule::kLinear), "T T"),
-    OpRegistrar(WithValues(Binary("Sub"), ValueRule::kLinear), "T T"),
-    OpRegistrar(WithValues(Binary("Mul"), ValueRule::kProduct), "T T"),
-    OpRegistrar(Binary("RealDiv", {"Div"}), "T T"),
-    OpRegistrar(Binary("DivNoNan"), "T T"),
-    OpRegistrar(Binary("Maximum"), "T T"),
-    OpRegistrar(Binary("Minimum"), "T T"),
-    OpRegistrar(Binary("Pow"), "T T"),
-    OpRegistrar(Binary("SquaredDifference"), "T T"),
-    OpRegistrar(Binary("FloorDiv"), "T T"),
-    OpRegistrar(Binary("FloorMod"), "T T"),
-    OpRegistrar(Binary("TruncateDiv"), "T T"),
-    OpRegistrar(Binary("TruncateMod", {"Mod"}), "T T"),
-    OpRegistrar(Binary("Atan2"), "T T"),
-    OpRegistrar(Binary("Xdivy"), "T T"),
-    OpRegistrar(Binary("Xlogy"), "T T"),
-    OpRegistrar(Binary("Xlog1py"), "T T"),
-    OpRegistrar(Binary("BitwiseAnd"), "T T"),
-    OpRegistrar(Binary("BitwiseOr"), "T T"),
-    OpRegistrar(Binary("BitwiseXor"), "T T"),
-    OpRegistrar(Binary("LeftShift"), "T T"),
-    OpRegistrar(Binary("RightShift"), "T T"),
-    OpRegistrar(Binary("LogicalAnd"), "bool bool"),
-    OpRegistrar(Binary("LogicalOr"), "bool bool"),
-    OpRegistrar(Equality("Equal"), "T T"),
-    OpRegistrar(Equality("NotEqual"), "T T"),
-    OpRegistrar(Compare("Less"), "T T"),
-    OpRegistrar(Compare("LessEqual"), "T T"),
-    OpRegistrar(Compare("Greater"), "T T"),
-    OpRegistrar(Compare("GreaterEqual"), "T T"),
-};
+const ops::Family kBinary(
+    {"DivNoNan",  "Maximum",    "Minimum",     "Pow",       "SquaredDifference",
+     "FloorDiv",  "FloorMod",   "TruncateDiv", "Atan2",     "Xdivy",
+     "Xlogy",     "Xlog1py",    "BitwiseAnd",  "BitwiseOr", "BitwiseXor",
+     "LeftShift", "RightShift", "Igamma",      "Igammac",   "Zeta",
+     "Polygamma"},
+    Binary());
+const ops::Synonyms kRealDiv({"RealDiv", "Div"}, Binary());
+const ops::Synonyms kTruncateMod({"TruncateMod", "Mod"}, Binary());
+const ops::Synonyms kAdd({"Add", "AddV2"}, Binary("T T", ValueRule::kLinear));
+const ops::Family kSub({"Sub"}, Binary("T T", ValueRule::kLinear));
+const ops::Family kMul({"Mul"}, Binary("T T", ValueRule::kProduct));
+const ops::Family kLogical({"LogicalAnd", "LogicalOr"}, Binary("bool bool"));
+const ops::Family kEqual({"Equal", "NotEqual"}, Elementwise(InferEqual, "T T"));
+const ops::Family kOrder({"Less", "LessEqual", "Greater", "GreaterEqual"},
+                         Elementwise(InferCompare, "T T"));
 
 absl::StatusOr<Types> InferCast(const InferContext& c) {
   const DType to = ops::TypeAttr(c, "DstT", DType::kInvalid);
@@ -229,19 +112,10 @@ absl::StatusOr<Types> InferCast(const InferContext& c) {
   return ops::One(to, c.shape(0));
 }
 
-const OpRegistrar kCast({.name = "Cast",
-                         .min_inputs = 1,
-                         .max_inputs = 1,
-                         .infer = InferCast,
-                         .rows = RowsElementwise,
-                         .time_major = ops::TimeMajorElementwise,
-                         .values = ValueRule::kLinear,
-                         .tensorflow = {"Cast"}});
+const ops::Family kCast({"Cast"}, Elementwise(InferCast, "T", 0, ValueRule::kLinear));
 
 // Bias of the channels: dim 1 in NCHW, the last one otherwise.
 absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   if (!c.shape(0).rank_known()) return Types{c.inputs[0].type};
   const int rank = c.shape(0).rank();
   if (rank < 2)
@@ -249,8 +123,7 @@ absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
         absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 2 or more"));
   const int channel = c.attrs().String("data_format", "NHWC") == "NCHW" ? 1 : rank - 1;
   SymShape shape = c.shape(0);
-  if (ops::RankOf(c, 1) == 1 && c.shape(1).dim(0).known()) {
-    const Dim channels = c.shape(1).dim(0);
+  if (const Dim channels = ops::DimOf(c, 1, 0); channels.known()) {
     if (ops::Differ(shape.dim(channel), channels)) {
       return Bad(absl::StrCat("bias has ", channels.ToString(), " elements, input ",
                               shape.ToString(), " has ", shape.dim(channel).ToString(),
@@ -262,16 +135,13 @@ absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
 }
 
 const OpRegistrar kBiasAdd({.name = "BiasAdd",
-                            .min_inputs = 2,
-                            .max_inputs = 2,
                             .infer = InferBiasAdd,
                             .rows = RowsOfInput0,
                             .in_place = 1,
-                            .input_types = "T T",
+                            .input_types = "T T[_]",
                             .tensorflow = {"BiasAdd", "BiasAddV1"}});
 
 absl::StatusOr<Types> InferAddN(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   SymShape shape = c.shape(0);
   for (int i = 1; i < c.num_inputs(); ++i) {
     FLOE_ASSIGN_OR_RETURN(shape, ops::Merge(shape, c.shape(i)));
@@ -279,21 +149,10 @@ absl::StatusOr<Types> InferAddN(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(shape));
 }
 
-const OpRegistrar kAddN({.name = "AddN",
-                         .min_inputs = 1,
-                         .max_inputs = -1,
-                         .infer = InferAddN,
-                         .rows = RowsElementwise,
-                         .time_major = ops::TimeMajorElementwise,
-                         .values = ValueRule::kLinear,
-                         .in_place = 1,
-                         .input_types = "T*",
-                         .tensorflow = {"AddN", "AccumulateNV2"}});
+const ops::Synonyms kAddN({"AddN", "AccumulateNV2"},
+                          Elementwise(InferAddN, "T*", 1, ValueRule::kLinear));
 
 absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
-  if (c.dtype(0) != DType::kBool)
-    return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
-  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(1), c.shape(2)));
   FLOE_ASSIGN_OR_RETURN(shape, BroadcastShapes(c.shape(0), shape));
   return ops::One(c.dtype(1), std::move(shape));
@@ -301,9 +160,6 @@ absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
 
 // The condition has the shape of the values, or is a scalar, or a vector that picks along dim 0.
 absl::StatusOr<Types> InferSelect(const InferContext& c) {
-  if (c.dtype(0) != DType::kBool)
-    return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
-  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::Merge(c.shape(1), c.shape(2)));
   const int rank = ops::RankOf(c, 0);
   if (shape.rank_known() && rank > 1) {
@@ -337,23 +193,8 @@ RowMark SelectRows(const RowContext& c) {
   return condition.dim(0) == out.dim(0) ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
 }
 
-const OpRegistrar kSelect[] = {
-    OpRegistrar({.name = "SelectV2",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferSelectV2,
-                 .rows = RowsElementwise,
-                 .time_major = ops::TimeMajorElementwise,
-                 .input_types = "bool T T",
-                 .tensorflow = {"SelectV2"}}),
-    OpRegistrar({.name = "Select",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferSelect,
-                 .rows = SelectRows,
-                 .input_types = "bool T T",
-                 .tensorflow = {"Select"}}),
-};
+const ops::Family kSelectV2({"SelectV2"}, Elementwise(InferSelectV2, "bool T T"));
+const OpRegistrar kSelect(ops::Simple("Select", InferSelect, SelectRows), "bool T T");
 
 }  // namespace
 }  // namespace floe

@@ -11,7 +11,6 @@ namespace floe {
 namespace {
 
 absl::StatusOr<Types> InferEmbeddingBag(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   const SymShape &table = c.shape(0), &indices = c.shape(1);
   if (!table.rank_known() || !indices.rank_known())
     return ops::One(c.dtype(0), SymShape::UnknownRank());
@@ -37,11 +36,11 @@ double EmbeddingBagFlops(const Node&, absl::Span<const TensorType> in, absl::Spa
 }
 
 const OpRegistrar kEmbeddingBag({.name = "EmbeddingBag",
-                                 .min_inputs = 2,
-                                 .max_inputs = 2,
                                  .infer = InferEmbeddingBag,
                                  .rows = EmbeddingBagRows,
-                                 .flops = EmbeddingBagFlops});
+                                 .flops = EmbeddingBagFlops,
+                                 .input_types = "T[_,_] U",
+                                 .tensorflow = {ops::kNotInFiles}});
 
 }  // namespace
 }  // namespace floe

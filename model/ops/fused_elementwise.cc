@@ -133,7 +133,8 @@ const OpRegistrar kFusedElementwise({.name = "FusedElementwise",
                                      .rows = ChainRows,
                                      .time_major = ChainRows,
                                      .in_place = (uint64_t{1} << ops::kMaxFusedInputs) - 1,
-                                     .flops = ChainFlops});
+                                     .flops = ChainFlops,
+                                     .tensorflow = {ops::kNotInFiles}});
 
 }  // namespace
 }  // namespace floe

@@ -6,8 +6,6 @@
 namespace floe {
 namespace {
 
-constexpr const char* kFormats = "WebP is refused when it comes";
-
 absl::Status CheckOneOf(const char* attr, int64_t value, std::initializer_list<int64_t> allowed) {
   for (const int64_t one : allowed) {
     if (value == one) return absl::OkStatus();
@@ -26,8 +24,6 @@ absl::Status CheckJpegAttrs(const Attrs& a) {
 // contents[, crop_window] -> [height, width, channels].
 absl::StatusOr<Types> InferDecode(const InferContext& c) {
   const std::string& op = c.node.op->name;
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kString));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
   FLOE_RETURN_IF_ERROR(CheckJpegAttrs(c.attrs()));
   const int64_t channels = op == "DecodeGif" ? 3 : c.attrs().Int("channels");
   FLOE_RETURN_IF_ERROR(CheckOneOf("channels", channels, {0, 1, 3, 4}));
@@ -46,35 +42,16 @@ absl::StatusOr<Types> InferDecode(const InferContext& c) {
   SymShape out = ops::UnknownDims(op == "DecodeGif" ? 4 : 3);
   if (op == "DecodeGif") out.set_dim(3, 3);
   if (op != "DecodeGif" && channels != 0) out.set_dim(2, channels);
-  if (op == "DecodeAndCropJpeg") {
-    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kInt32));
-    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-    const SymShape& window = c.shape(1);
-    if (window.rank_known() && window.dim(0).concrete() && window.dim(0).size() != 4)
-      return Bad(absl::StrCat("crop_window has ", window.dim(0).size(), " elements, expected 4"));
-  }
   return ops::One(dtype, std::move(out));
-}
-OpDef Decode(const std::string& name, const char* limits, int inputs = 1) {
-  OpDef def = ops::Allocating(name, inputs, {"image"}, InferDecode);
-  def.limits = limits;
-  return def;
 }
 
 absl::StatusOr<Types> InferJpegShape(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
   FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "output_type", DType::kInt32));
   return ops::One(dtype, {3});
 }
 
 // image[, quality] -> the file.
 absl::StatusOr<Types> InferEncodeJpeg(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kUInt8));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
-  if (c.num_inputs() > 1) {
-    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kInt32));
-    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
-  }
   const Attrs& a = c.attrs();
   const int64_t quality = a.Int("quality", 95);
   if (quality < 0 || quality > 100)
@@ -104,23 +81,21 @@ absl::StatusOr<Types> InferEncodePng(const InferContext& c) {
   for (int i = 0; i + 3 < rank; ++i) out.push_back(c.shape(0).dim(i));
   return ops::One(DType::kString, std::move(out));
 }
-RowMark EncodePngRows(const RowContext& c) {
-  const SymShape& in = c.inputs[0].type.shape;
-  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() > 3);
-}
-
+const ops::Family kDecode({"DecodeJpeg", "DecodePng", "DecodeGif", "DecodeImage"},
+                          {.output_names = {"image"},
+                           .infer = InferDecode,
+                           .rows = RowsNever,
+                           .allocates = true,
+                           .input_types = "string[]",
+                           .limits = "WebP is refused when it comes"});
 const OpRegistrar kFiles[] = {
-    OpRegistrar(Decode("DecodeJpeg", kFormats), "string"),
-    OpRegistrar(Decode("DecodePng", kFormats), "string"),
-    OpRegistrar(Decode("DecodeBmp", nullptr), "string"),
-    OpRegistrar(Decode("DecodeGif", kFormats), "string"),
-    OpRegistrar(Decode("DecodeImage", kFormats), "string"),
-    OpRegistrar(Decode("DecodeAndCropJpeg", nullptr, 2), "string int32"),
-    OpRegistrar(ops::Simple("ExtractJpegShape", 1, InferJpegShape, RowsNever), "string"),
-    OpRegistrar(ops::Simple("EncodeJpeg", 1, InferEncodeJpeg, RowsNever), "uint8"),
-    OpRegistrar(ops::Simple("EncodeJpegVariableQuality", 2, InferEncodeJpeg, RowsNever),
-                "uint8 int32"),
-    OpRegistrar(ops::Simple("EncodePng", 1, InferEncodePng, EncodePngRows)),
+    OpRegistrar(ops::Allocating("DecodeBmp", {"image"}, InferDecode), "string[]"),
+    OpRegistrar(ops::Allocating("DecodeAndCropJpeg", {"image"}, InferDecode), "string[] int32[4]"),
+    OpRegistrar(ops::Simple("ExtractJpegShape", InferJpegShape, RowsNever), "string[]"),
+    OpRegistrar(ops::Simple("EncodeJpeg", InferEncodeJpeg, RowsNever), "uint8[_,_,_]"),
+    OpRegistrar(ops::Simple("EncodeJpegVariableQuality", InferEncodeJpeg, RowsNever),
+                "uint8[_,_,_] int32[]"),
+    OpRegistrar(ops::Simple("EncodePng", InferEncodePng, ops::RowsFromRank<4>), "T"),
 };
 
 }  // namespace

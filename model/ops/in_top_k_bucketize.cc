@@ -8,34 +8,17 @@
 namespace floe {
 namespace {
 
-// predictions [batch, classes], targets [batch][, k].
+// predictions, targets[, k].
 absl::StatusOr<Types> InferInTopK(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  if (c.num_inputs() > 2) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
-  SymShape out = ops::UnknownDims(1);
-  if (c.shape(0).rank_known()) out.set_dim(0, c.shape(0).dim(0));
-  FLOE_ASSIGN_OR_RETURN(out, ops::Merge(out, c.shape(1)));
+  FLOE_ASSIGN_OR_RETURN(SymShape out, ops::Merge({ops::DimOf(c, 0, 0)}, c.shape(1)));
   return ops::One(DType::kBool, std::move(out));
 }
-// Rows of predictions and targets go together.
 RowMark InTopKRows(const RowContext& c) {
-  const SymShape &scores = c.inputs[0].type.shape, &targets = c.inputs[1].type.shape;
-  const bool both = c.OthersConstant(2) && c.marks[0] == RowMark::kRows &&
-                    c.marks[1] == RowMark::kRows && scores.rank_known() && targets.rank_known() &&
-                    scores.rank() == 2 && targets.rank() == 1 && scores.dim(0) == targets.dim(0);
-  return ops::Checked(both ? RowMark::kRows : RowsNever(c), c);
+  return ops::Checked(ops::PairedRows(c, 2, 1) ? RowMark::kRows : RowsNever(c), c);
 }
-OpDef InTopK(const std::string& name, int inputs) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = InferInTopK,
-          .rows = InTopKRows,
-          .tensorflow = {name}};
-}
-const OpRegistrar kInTopK[] = {OpRegistrar(InTopK("InTopK", 2), "float32 i"),
-                               OpRegistrar(InTopK("InTopKV2", 3), "float32 i i")};
+const OpRegistrar kInTopK[] = {
+    OpRegistrar(ops::Simple("InTopK", InferInTopK, InTopKRows), "float32[_,_] i[_]"),
+    OpRegistrar(ops::Simple("InTopKV2", InferInTopK, InTopKRows), "float32[_,_] i[_] i[]")};
 
 absl::StatusOr<Types> InferBucketize(const InferContext& c) {
   const auto boundaries = c.attrs().Get<std::vector<float>>("boundaries", {});
@@ -43,12 +26,7 @@ absl::StatusOr<Types> InferBucketize(const InferContext& c) {
     return Bad("boundaries are not in ascending order");
   return ops::One(DType::kInt32, c.shape(0));
 }
-const OpRegistrar kBucketize({.name = "Bucketize",
-                              .min_inputs = 1,
-                              .max_inputs = 1,
-                              .infer = InferBucketize,
-                              .rows = RowsElementwise,
-                              .tensorflow = {"Bucketize"}});
+const OpRegistrar kBucketize(ops::Simple("Bucketize", InferBucketize, RowsElementwise), "T");
 
 absl::Status CheckFormats(const InferContext& c) {
   std::string from = c.attrs().String("src_format", "NHWC"),
@@ -78,23 +56,13 @@ absl::StatusOr<Types> InferDimMap(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckFormats(c));
   return InferSame(c);
 }
-RowMark VecPermuteRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 const OpRegistrar kLayout[] = {
     OpRegistrar({.name = "DataFormatVecPermute",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
                  .infer = InferVecPermute,
-                 .rows = VecPermuteRows,
+                 .rows = ops::NoRows,
                  .values = ValueRule::kLinear,
-                 .input_types = "i",
-                 .tensorflow = {"DataFormatVecPermute"}}),
-    OpRegistrar({.name = "DataFormatDimMap",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferDimMap,
-                 .rows = RowsElementwise,
-                 .input_types = "i",
-                 .tensorflow = {"DataFormatDimMap"}}),
+                 .input_types = "i"}),
+    OpRegistrar(ops::Simple("DataFormatDimMap", InferDimMap, RowsElementwise), "i"),
 };
 
 }  // namespace

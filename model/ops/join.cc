@@ -45,14 +45,11 @@ RowMark PackRows(const RowContext& c) {
 }
 
 const OpRegistrar kPack({.name = "Pack",
-                         .min_inputs = 1,
-                         .max_inputs = -1,
                          .infer = InferPack,
                          .rows = PackRows,
                          .time_major = ops::TimeMajorPack,
                          .values = ValueRule::kLinear,
-                         .input_types = "T*",
-                         .tensorflow = {"Pack"}});
+                         .input_types = "T*"});
 
 // The inputs but one, along the axis that this one gives: the last input, of version 1 the first.
 template <bool kAxisFirst>
@@ -69,12 +66,8 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
     rank = c.shape(i).rank();
   }
   if (rank < 0) return ops::One(dtype, SymShape::UnknownRank());
-  std::vector<int64_t> axis;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(kAxisFirst ? 0 : parts, &axis));
-  if (!known) return ops::One(dtype, ops::UnknownDims(rank));
-  if (axis.size() != 1)
-    return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
-  FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], rank));
+  FLOE_ASSIGN_OR_RETURN(const int along, ops::AxisFrom(c, kAxisFirst ? 0 : parts, rank));
+  if (along < 0) return ops::One(dtype, ops::UnknownDims(rank));
   Dim sum = 0;
   SymShape out = SymShape::UnknownRank();
   for (int i = first; i < last; ++i) {
@@ -102,24 +95,18 @@ RowMark ConcatRows(const RowContext& c) {
 
 const OpRegistrar kConcat[] = {
     OpRegistrar({.name = "ConcatV2",
-                 .min_inputs = 2,
-                 .max_inputs = -1,
                  .infer = InferConcat<false>,
                  .rows = ConcatRows<false>,
                  .time_major = ops::TimeMajorConcat,
                  .values = ValueRule::kLinear,
                  .value_inputs = InputRange{0, -2},
-                 .input_types = "T* i",
-                 .tensorflow = {"ConcatV2"}}),
+                 .input_types = "T* i"}),
     OpRegistrar({.name = "Concat",
-                 .min_inputs = 2,
-                 .max_inputs = -1,
                  .infer = InferConcat<true>,
                  .rows = ConcatRows<true>,
                  .values = ValueRule::kLinear,
                  .value_inputs = InputRange{1, -1},
-                 .input_types = "int32 T*",
-                 .tensorflow = {"Concat"}}),
+                 .input_types = "int32 T*"}),
 };
 
 absl::StatusOr<Types> InferTranspose(const InferContext& c) {
@@ -154,23 +141,17 @@ RowMark TransposeRows(const RowContext& c) {
 }
 
 const OpRegistrar kTranspose({.name = "Transpose",
-                              .min_inputs = 2,
-                              .max_inputs = 2,
                               .infer = InferTranspose,
                               .rows = TransposeRows,
                               .time_major = ops::TimeMajorTranspose,
                               .values = ValueRule::kLinear,
                               .shape_inputs = 2,
-                              .input_types = "T i",
-                              .tensorflow = {"Transpose"}});
+                              .input_types = "T i"});
 const OpRegistrar kConjugateTranspose({.name = "ConjugateTranspose",
-                                       .min_inputs = 2,
-                                       .max_inputs = 2,
                                        .infer = InferTranspose,
                                        .rows = TransposeRows,
                                        .shape_inputs = 2,
-                                       .input_types = "T i",
-                                       .tensorflow = {"ConjugateTranspose"}});
+                                       .input_types = "T i"});
 
 absl::StatusOr<Types> InferTile(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -202,19 +183,15 @@ RowMark TileRows(const RowContext& c) {
 }
 
 const OpRegistrar kTile({.name = "Tile",
-                         .min_inputs = 2,
-                         .max_inputs = 2,
                          .infer = InferTile,
                          .rows = TileRows,
                          .values = ValueRule::kLinear,
                          .shape_inputs = 2,
-                         .input_types = "T i",
-                         .tensorflow = {"Tile"}});
+                         .input_types = "T i"});
 
 // Pads of every axis: [low, high] pairs in input 1. MirrorPad allows them up to the size of the
 // axis.
 absl::StatusOr<Types> InferPad(const InferContext& c) {
-  if (c.num_inputs() > 2) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
   std::vector<Dim> pads;
@@ -256,46 +233,36 @@ RowMark PadRows(const RowContext& c) {
 
 const OpRegistrar kPad[] = {
     OpRegistrar({.name = "Pad",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
                  .infer = InferPad,
                  .rows = PadRows,
                  .values = ValueRule::kLinear,
                  .shape_inputs = 2,
-                 .input_types = "T i",
-                 .tensorflow = {"Pad"}}),
+                 .input_types = "T i"}),
     OpRegistrar({.name = "PadV2",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
                  .infer = InferPad,
                  .rows = PadRows,
                  .shape_inputs = 2,
-                 .input_types = "T i T",
-                 .tensorflow = {"PadV2"}}),
+                 .input_types = "T i T[]"}),
     OpRegistrar({.name = "MirrorPad",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
                  .infer = InferPad,
                  .rows = PadRows,
                  .shape_inputs = 2,
-                 .input_types = "T i",
-                 .tensorflow = {"MirrorPad"}}),
+                 .input_types = "T i"}),
 };
 
 // params[:axis] + indices[batch_dims:] + params[axis + 1:], the first batch_dims axes being shared.
 absl::StatusOr<Types> InferGather(const InferContext& c) {
   const SymShape &params = c.shape(0), &indices = c.shape(1);
   const DType dtype = c.dtype(0);
-  std::vector<int64_t> axis = {0};
-  if (c.num_inputs() > 2) {
-    FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(2, &axis));
-    if (!known) return ops::One(dtype, SymShape::UnknownRank());
-    if (axis.size() != 1)
-      return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
-  }
   if (!params.rank_known() || !indices.rank_known())
     return ops::One(dtype, SymShape::UnknownRank());
-  FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], params.rank()));
+  int along = 0;
+  if (c.num_inputs() > 2) {
+    FLOE_ASSIGN_OR_RETURN(along, ops::AxisFrom(c, 2, params.rank()));
+  } else {
+    FLOE_ASSIGN_OR_RETURN(along, NormalizeAxis(0, params.rank()));
+  }
+  if (along < 0) return ops::One(dtype, SymShape::UnknownRank());
   int64_t batch = c.attrs().Int("batch_dims");
   if (batch < 0) batch += indices.rank();
   if (batch < 0 || batch > along || batch > indices.rank()) {
@@ -343,26 +310,16 @@ RowMark GatherRows(const RowContext& c) {
   return keeps ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
 }
 
-const OpRegistrar kGather[] = {
-    OpRegistrar({.name = "GatherV2",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferGather,
-                 .rows = GatherRows,
-                 .values = ValueRule::kLinear,
-                 .value_inputs = InputRange{0, 0},
-                 .input_types = "T U i",
-                 .tensorflow = {"GatherV2"}}),
-    OpRegistrar({.name = "Gather",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .infer = InferGather,
-                 .rows = GatherRows,
-                 .values = ValueRule::kLinear,
-                 .value_inputs = InputRange{0, 0},
-                 .input_types = "T i",
-                 .tensorflow = {"Gather"}}),
-};
+OpDef Gather(const char* name, const char* types) {
+  return {.name = name,
+          .infer = InferGather,
+          .rows = GatherRows,
+          .values = ValueRule::kLinear,
+          .value_inputs = InputRange{0, 0},
+          .input_types = types};
+}
+const OpRegistrar kGather[] = {OpRegistrar(Gather("GatherV2", "T U i")),
+                               OpRegistrar(Gather("Gather", "T i"))};
 
 }  // namespace
 }  // namespace floe

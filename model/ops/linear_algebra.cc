@@ -214,8 +214,7 @@ OpDef Op(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(con
           .max_inputs = inputs,
           .output_names = std::move(outputs),
           .infer = infer,
-          .rows = rows,
-          .tensorflow = {name}};
+          .rows = rows};
 }
 // Three diagonals, matrices.
 absl::StatusOr<Types> InferTridiagonalProduct(const InferContext& c) {
@@ -243,8 +242,7 @@ const OpRegistrar kMatrices[] = {
     OpRegistrar(Op("MatrixTriangularSolve", 2, InferSolve<true>, PairRows<2, true>)),
     OpRegistrar(Op("MatrixSolveLs", 3, InferSolveLs, PairRows<2, false>)),
     OpRegistrar(Op("TridiagonalSolve", 2, InferTridiagonal, PairRows<2, false>)),
-    OpRegistrar(ops::Simple("TridiagonalMatMul", 4, InferTridiagonalProduct, ops::NoRows),
-                "T T T T"),
+    OpRegistrar(ops::Simple("TridiagonalMatMul", InferTridiagonalProduct, ops::NoRows), "T T T T"),
     OpRegistrar(Op("Cross", 2, InferCross, PairRows<1, false>)),
 };
 

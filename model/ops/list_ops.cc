@@ -69,6 +69,18 @@ SymShape WithDim0(Dim dim, const SymShape& shape) {
   return whole;
 }
 
+OpDef ListOp(const char* name, InferFunction infer, RowRule rows,
+             std::vector<std::string> outputs) {
+  return {.name = name,
+          .output_names = std::move(outputs),
+          .infer = infer,
+          .rows = rows,
+          .time_major = rows,
+          .by_row = rows,
+          .allocates = true,
+          .stateful = true};
+}
+
 namespace {
 
 // Whether the inputs that `in` does not name are the same for every request.

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "model/ops/op_util.h"
 
@@ -31,6 +33,11 @@ ListTypePtr Written(const ListTypePtr& list, const SymShape& item);
 // A shape without its dim 0; unknown rank for a scalar.
 SymShape WithoutDim0(const SymShape& shape);
 SymShape WithDim0(Dim dim, const SymShape& shape);
+
+// An op over lists. Handles are never constants of a graph, so that files of one can hold them all:
+// hence `stateful`.
+OpDef ListOp(const char* name, InferFunction infer, RowRule rows,
+             std::vector<std::string> outputs = {});
 
 // ---- row rules: all inputs but those named must be the same for every request ----
 

@@ -11,20 +11,7 @@ namespace {
 bool Contradict(Dim a, Dim b) { return a.concrete() && b.concrete() && a != b; }
 
 absl::Status CheckArity(const InferContext& c) {
-  const int wanted = 2 + EpilogueOf(c.attrs()).inputs();
-  if (c.num_inputs() == wanted) return absl::OkStatus();
-  return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
-}
-
-absl::Status CheckTypes(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckArity(c));
-  for (int i = 1; i < c.num_inputs(); ++i) {
-    if (c.dtype(i) != c.dtype(0)) {
-      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ",
-                              DTypeName(c.dtype(0))));
-    }
-  }
-  return absl::OkStatus();
+  return ops::ExpectInputs(c, 2 + EpilogueOf(c.attrs()).inputs());
 }
 
 absl::Status CheckBias(const InferContext& c, Dim columns) {
@@ -59,7 +46,8 @@ absl::Status InferMatrix(const InferContext& c, bool transpose_a, bool transpose
 }
 
 absl::StatusOr<Types> InferMatMul(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckTypes(c));
+  FLOE_RETURN_IF_ERROR(CheckArity(c));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 2));
   Dim rows, columns;
@@ -155,8 +143,7 @@ const OpRegistrar kMatMul({.name = "MatMul",
                            .infer = InferMatMul,
                            .rows = MatMulRows,
                            .flops = MatMulFlops,
-                           .input_types = "T T",
-                           .tensorflow = {"MatMul"}});
+                           .input_types = "T T"});
 const OpRegistrar kBatchMatMul({.name = "BatchMatMul",
                                 .min_inputs = 2,
                                 .max_inputs = 3,

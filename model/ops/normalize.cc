@@ -14,35 +14,17 @@ absl::StatusOr<Types> InferSoftmax(const InferContext& c) {
   return InferSame(c);
 }
 
-// Along the last axis, which holds the rows when it is the only one.
-RowMark SoftmaxRows(const RowContext& c) {
-  const SymShape& in = c.inputs[0].type.shape;
-  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() >= 2);
-}
-
 double SoftmaxFlops(const Node&, absl::Span<const TensorType>, absl::Span<const TensorType> out,
                     int64_t rows) {
   return out[0].shape.known() ? 5.0 * static_cast<double>(out[0].shape.At(rows).elements()) : 0;
 }
 
-const OpRegistrar kSoftmax[] = {
-    OpRegistrar({.name = "Softmax",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferSoftmax,
-                 .rows = SoftmaxRows,
-                 .in_place = 1,
-                 .flops = SoftmaxFlops,
-                 .tensorflow = {"Softmax"}}),
-    OpRegistrar({.name = "LogSoftmax",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferSoftmax,
-                 .rows = SoftmaxRows,
-                 .in_place = 1,
-                 .flops = SoftmaxFlops,
-                 .tensorflow = {"LogSoftmax"}}),
-};
+// The last axis holds the rows when it is the only one.
+const ops::Family kSoftmax({"Softmax", "LogSoftmax"}, {.infer = InferSoftmax,
+                                                       .rows = ops::RowsFromRank<2>,
+                                                       .in_place = 1,
+                                                       .flops = SoftmaxFlops,
+                                                       .input_types = "T"});
 
 absl::StatusOr<bool> ChannelsFirst(const Attrs& attrs) {
   const std::string format = attrs.String("data_format", "NHWC");
@@ -56,10 +38,8 @@ absl::StatusOr<bool> ChannelsFirst(const Attrs& attrs) {
 absl::Status CheckStatistics(const InferContext& c, Dim channels) {
   const bool own =
       c.attrs().Bool("is_training", true) && c.attrs().Float("exponential_avg_factor", 1) == 1;
-  for (int i = 1; i < 5; ++i) {
-    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
-    if (ops::RankOf(c, i) != 1 || (own && i >= 3)) continue;
-    if (ops::Differ(c.shape(i).dim(0), channels))
+  for (int i = 1; i < (own ? 3 : 5); ++i) {
+    if (ops::Differ(ops::DimOf(c, i, 0), channels))
       return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(), ", input ",
                               c.shape(0).ToString(), " has ", channels.ToString(), " channels"));
   }
@@ -70,14 +50,12 @@ absl::Status CheckStatistics(const InferContext& c, Dim channels) {
 // training.
 absl::StatusOr<Types> InferBatchNorm(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool first, ChannelsFirst(c.attrs()));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_RETURN_IF_ERROR(
       ops::ExpectType(c, 1, c.dtype(0) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32));
   const bool known = c.shape(0).rank_known();
   if (known && c.shape(0).rank() != 4 && c.shape(0).rank() != 5)
     return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 4 or 5"));
-  Dim channels = ops::RankOf(c, 1) == 1 ? c.shape(1).dim(0) : Dim::Unknown();
+  Dim channels = ops::DimOf(c, 1, 0);
   if (known) {
     const Dim own = c.shape(0).dim(first ? 1 : c.shape(0).rank() - 1);
     if (own.known()) channels = own;
@@ -124,20 +102,17 @@ OpDef BatchNorm(const std::string& name, bool third_reserve = false) {
                                       "reserve_space_2"};
   if (third_reserve) outputs.push_back("reserve_space_3");
   return {.name = name,
-          .min_inputs = 5,
-          .max_inputs = 5,
           .output_names = std::move(outputs),
           .infer = InferBatchNorm,
           .rows = BatchNormRows,
           .time_major = BatchNormTimeMajor,
-          .in_place = 1,
-          .tensorflow = {name}};
+          .in_place = 1};
 }
 
 const OpRegistrar kBatchNorm[] = {
-    OpRegistrar(BatchNorm("FusedBatchNorm"), "float32 float32 float32 float32 float32"),
-    OpRegistrar(BatchNorm("FusedBatchNormV2"), "T float32 float32 float32 float32"),
-    OpRegistrar(BatchNorm("FusedBatchNormV3", /*third_reserve=*/true), "T U U U U"),
+    OpRegistrar(BatchNorm("FusedBatchNorm"), "float32 float32[_] float32[_] float32[_] float32[_]"),
+    OpRegistrar(BatchNorm("FusedBatchNormV2"), "T float32[_] float32[_] float32[_] float32[_]"),
+    OpRegistrar(BatchNorm("FusedBatchNormV3", /*third_reserve=*/true), "T U[_] U[_] U[_] U[_]"),
 };
 
 }  // namespace

@@ -108,6 +108,22 @@ absl::Status ExpectRank(const InferContext& c, int input, int rank) {
                           ", expected rank ", rank));
 }
 
+absl::StatusOr<int> AxisFrom(const InferContext& c, int i, int rank) {
+  std::vector<int64_t> axis;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(i, &axis));
+  if (!known) return -1;
+  if (axis.size() == 1) return NormalizeAxis(axis[0], rank);
+  return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
+}
+
+absl::StatusOr<Dim> NumberFrom(const InferContext& c, int i, const char* what, int64_t least) {
+  std::vector<int64_t> value;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(i, &value));
+  if (!known) return Dim::Unknown();
+  if (value.size() == 1 && value[0] >= least) return Dim(value[0]);
+  return Bad(absl::StrCat(what, " is no number of at least ", least));
+}
+
 absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i) {
   std::vector<Dim> dims;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &dims));
@@ -163,32 +179,39 @@ RowMark MarkOfData(const RowContext& c, int data, bool keeps) {
   return Checked(mark, c);
 }
 
-OpDef Simple(const std::string& name, int inputs,
-             absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = infer,
-          .rows = rows,
-          .tensorflow = {name}};
+bool PairedRows(const RowContext& c, int rank0, int rank1) {
+  const SymShape &a = c.inputs[0].type.shape, &b = c.inputs[1].type.shape;
+  return c.OthersConstant(2) && c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows &&
+         a.rank_known() && b.rank_known() && a.rank() == rank0 && b.rank() == rank1 &&
+         a.dim(0) == b.dim(0);
 }
 
-OpDef MixingRows(const std::string& name, int inputs, std::vector<std::string> outputs,
-                 absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .output_names = std::move(outputs),
-          .infer = infer,
-          .rows = RowsNever,
-          .tensorflow = {name}};
+OpDef Simple(const std::string& name, InferFunction infer, RowRule rows) {
+  return {.name = name, .infer = infer, .rows = rows};
 }
 
-OpDef Allocating(const std::string& name, int inputs, std::vector<std::string> outputs,
-                 absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  OpDef def = MixingRows(name, inputs, std::move(outputs), infer);
+OpDef MixingRows(const std::string& name, std::vector<std::string> outputs, InferFunction infer) {
+  return {.name = name, .output_names = std::move(outputs), .infer = infer, .rows = RowsNever};
+}
+
+OpDef Allocating(const std::string& name, std::vector<std::string> outputs, InferFunction infer) {
+  OpDef def = MixingRows(name, std::move(outputs), infer);
   def.allocates = true;
   return def;
+}
+
+Family::Family(std::initializer_list<const char*> names, const OpDef& def) {
+  for (const char* name : names) {
+    OpDef one = def;
+    one.name = name;
+    OpRegistrar(std::move(one));
+  }
+}
+
+Synonyms::Synonyms(std::vector<std::string> names, OpDef def) {
+  def.name = names[0];
+  def.tensorflow = std::move(names);
+  OpRegistrar(std::move(def));
 }
 
 }  // namespace floe::ops

@@ -19,6 +19,11 @@ TensorType UnknownVector(DType dtype);
 Dim DimOf(const InferContext& c, int i, int axis);
 // Of ops without outputs.
 absl::StatusOr<Types> InferNothing(const InferContext& c);
+// A value of type `kDType` for each element of input 0.
+template <DType kDType>
+absl::StatusOr<Types> InferEach(const InferContext& c) {
+  return One(kDType, c.shape(0));
+}
 
 // The attribute `name` as a dtype, or `otherwise`.
 DType TypeAttr(const InferContext& c, const std::string& name, DType otherwise);
@@ -50,6 +55,11 @@ absl::Status ExpectRank(const InferContext& c, int input, int rank);
 absl::Status CheckFusedBias(const InferContext& c, Dim channels);
 absl::Status ExpectInputs(const InferContext& c, int count);
 
+// The axis that input i, one number, names of a value of this rank; -1 while it is not known.
+absl::StatusOr<int> AxisFrom(const InferContext& c, int i, int rank);
+// A number of at least `least` in input i; unknown while it is not known. `what`: in the error.
+absl::StatusOr<Dim> NumberFrom(const InferContext& c, int i, const char* what, int64_t least = 0);
+
 // INVALID_ARGUMENT unless input i is of type `dtype`.
 absl::Status ExpectType(const InferContext& c, int input, DType dtype);
 // INVALID_ARGUMENT unless all inputs from `first` on are of the type of input `first`.
@@ -80,17 +90,44 @@ RowMark Lost(const RowContext& c);
 // the data stay whole and in order.
 RowMark MarkOfData(const RowContext& c, int data, bool keeps);
 
+// Rows of input 0 stay rows where it has `kRank` dims or more.
+template <int kRank>
+RowMark RowsFromRank(const RowContext& c) {
+  const SymShape& in = c.inputs[0].type.shape;
+  return MarkOfData(c, 0, in.rank_known() && in.rank() >= kRank);
+}
+// The same, where the other inputs are constant.
+template <int kRank>
+RowMark RowsFromRankAlone(const RowContext& c) {
+  return c.OthersConstant(1) ? RowsFromRank<kRank>(c) : RowsNever(c);
+}
+// Of ops that only a run tells what they give, such as random numbers.
+inline RowMark AlwaysMixed(const RowContext&) { return RowMark::kMixed; }
+// Whether inputs 0 and 1, of these ranks, have rows that go together; the others are constant.
+bool PairedRows(const RowContext& c, int rank0, int rank1);
+
 // ---- definitions ----
 
-// A fixed number of inputs and one output.
-OpDef Simple(const std::string& name, int inputs,
-             absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows);
-// A fixed number of inputs, outputs of which every one depends on all rows. `outputs`:
-// OpDef::output_names.
-OpDef MixingRows(const std::string& name, int inputs, std::vector<std::string> outputs,
-                 absl::StatusOr<Types> (*infer)(const InferContext&));
+using InferFunction = absl::StatusOr<Types> (*)(const InferContext&);
+
+// The only name of TensorFlow's that an op has which passes make.
+inline constexpr char kNotInFiles[] = "";
+
+OpDef Simple(const std::string& name, InferFunction infer, RowRule rows);
+// Every output depends on all rows. `outputs`: OpDef::output_names.
+OpDef MixingRows(const std::string& name, std::vector<std::string> outputs, InferFunction infer);
 // The same, with outputs whose sizes the run settles.
-OpDef Allocating(const std::string& name, int inputs, std::vector<std::string> outputs,
-                 absl::StatusOr<Types> (*infer)(const InferContext&));
+OpDef Allocating(const std::string& name, std::vector<std::string> outputs, InferFunction infer);
+
+// Registers ops that differ in nothing but their names.
+class Family {
+ public:
+  Family(std::initializer_list<const char*> names, const OpDef& def);
+};
+// Registers one op that has other names of TensorFlow's, too.
+class Synonyms {
+ public:
+  Synonyms(std::vector<std::string> names, OpDef def);
+};
 
 }  // namespace floe::ops

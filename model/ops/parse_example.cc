@@ -124,7 +124,6 @@ Types FeatureTypes(const ExampleSpec& spec, const SymShape& serialized) {
 namespace {
 
 absl::Status CheckInputs(const InferContext& c, const ops::ExampleSpec& spec) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kString));
   const bool v2 = spec.key_vectors, single = spec.keys[0] < 0;
   if (single) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
   if (!single && !v2) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
@@ -162,9 +161,9 @@ RowMark ParseRows(const RowContext& c) {
 }
 
 OpDef Parse(const std::string& name, std::vector<std::string> outputs) {
-  OpDef def = ops::Allocating(name, 1, std::move(outputs), InferParse);
-  def.max_inputs = -1;
+  OpDef def = ops::Allocating(name, std::move(outputs), InferParse);
   def.rows = ParseRows;
+  def.input_types = "string ?";
   return def;
 }
 

@@ -50,12 +50,6 @@ absl::Status CheckInputs(const InferContext& c, const ops::SequenceSpec& spec) {
   if (ops::RankOf(c, 0) > 1)
     return Bad(absl::StrCat("serialized has shape ", c.shape(0).ToString(),
                             ", expected a scalar or a vector"));
-  for (int i = 0; i < ops::SequenceSpec::kMayBeMissing; ++i) {
-    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, DType::kString));
-    if (i > 1) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
-  }
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, ops::SequenceSpec::kMayBeMissing, DType::kBool));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, ops::SequenceSpec::kMayBeMissing, 1));
   for (size_t d = 0; d < spec.context.dense.size(); ++d)
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, ops::SequenceSpec::kFirstDefault + static_cast<int>(d),
                                          spec.context.dense[d]));
@@ -94,7 +88,7 @@ absl::StatusOr<Types> InferSequence(const InferContext& c) {
 
 OpDef Sequence() {
   OpDef def = ops::Allocating(
-      "ParseSequenceExampleV2", ops::SequenceSpec::kFirstDefault,
+      "ParseSequenceExampleV2",
       {"context_sparse_indices:Ncontext_sparse", "context_sparse_values:context_sparse_types",
        "context_sparse_shapes:Ncontext_sparse", "context_dense_values:Tcontext_dense",
        "context_ragged_values:context_ragged_value_types",
@@ -108,7 +102,9 @@ OpDef Sequence() {
        "feature_list_ragged_outer_splits:feature_list_ragged_split_types",
        "feature_list_ragged_inner_splits:feature_list_ragged_split_types"},
       InferSequence);
-  def.max_inputs = -1;
+  def.input_types =
+      "string string string[_] string[_] string[_] string[_] string[_] string[_] "
+      "bool[_] ?";
   return def;
 }
 const OpRegistrar kSequence(Sequence());

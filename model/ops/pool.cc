@@ -125,15 +125,11 @@ double PoolFlops(const Node& node, absl::Span<const TensorType>, absl::Span<cons
   return flops;
 }
 
-template <int kSpatial>
-OpDef Pool(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 1,
-          .max_inputs = 1,
-          .infer = Infer<kSpatial>,
+OpDef Pool(ops::InferFunction infer) {
+  return {.infer = infer,
           .rows = RowsOfInput0,
           .flops = PoolFlops,
-          .tensorflow = {name},
+          .input_types = "T",
           .limits = "windows over channels are refused"};
 }
 
@@ -144,20 +140,14 @@ RowMark ArgmaxRows(const RowContext& c) {
   return RowsOfInput0(c);
 }
 
-const OpRegistrar kPools[] = {
-    OpRegistrar(Pool<2>("MaxPool")),
-    OpRegistrar(Pool<2>("AvgPool")),
-    OpRegistrar(Pool<3>("MaxPool3D")),
-    OpRegistrar(Pool<3>("AvgPool3D")),
-    OpRegistrar({.name = "MaxPoolWithArgmax",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .output_names = {"output", "argmax"},
-                 .infer = InferWithArgmax,
-                 .rows = ArgmaxRows,
-                 .flops = PoolFlops,
-                 .tensorflow = {"MaxPoolWithArgmax"}}),
-};
+const ops::Family kPools2D({"MaxPool", "AvgPool"}, Pool(Infer<2>));
+const ops::Family kPools3D({"MaxPool3D", "AvgPool3D"}, Pool(Infer<3>));
+const OpRegistrar kWithArgmax({.name = "MaxPoolWithArgmax",
+                               .output_names = {"output", "argmax"},
+                               .infer = InferWithArgmax,
+                               .rows = ArgmaxRows,
+                               .flops = PoolFlops,
+                               .input_types = "T"});
 
 }  // namespace
 }  // namespace floe

@@ -3,6 +3,7 @@
 // range of its first.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/check_inputs.h"
 #include "model/ops/op_util.h"
 
 namespace floe {
@@ -14,30 +15,14 @@ Types WithRange(DType dtype, SymShape shape) {
   return {TensorType{dtype, std::move(shape)}, kScalar, kScalar};
 }
 
-absl::Status ExpectQuantized(const InferContext& c, int first, int last) {
-  for (int i = first; i < last; ++i) {
-    if (!IsQuantized(c.dtype(i)))
-      return Bad(
-          absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", expected a quantised type"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ExpectFloats(const InferContext& c, int first) {
-  for (int i = first; i < c.num_inputs(); ++i)
-    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, DType::kFloat32));
-  return absl::OkStatus();
-}
-
-// The shape that op `plain` of floats gives for the first `inputs` inputs; the last of them is as
-// it is (integers) where `keeps_last`.
-absl::StatusOr<SymShape> PlainShape(const InferContext& c, const char* plain, int inputs,
-                                    bool keeps_last = false) {
+// The shape that op `plain` of floats gives for the first `inputs` inputs.
+absl::StatusOr<SymShape> PlainShape(const InferContext& c, const char* plain, int inputs) {
   Node node = c.node;
   node.op = FindOp(plain);
   std::vector<ValueInfo> infos(c.inputs.begin(), c.inputs.begin() + inputs);
-  for (int i = 0; i < inputs - (keeps_last ? 1 : 0); ++i) infos[i].type.dtype = DType::kFloat32;
-  FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer(InferContext{node, infos}));
+  for (ValueInfo& info : infos)
+    if (IsQuantized(info.type.dtype)) info.type.dtype = DType::kFloat32;
+  FLOE_ASSIGN_OR_RETURN(const Types types, InferChecked(node, infos));
   return types[0].shape;
 }
 
@@ -83,60 +68,46 @@ absl::StatusOr<Types> InferQuantizeV2(const InferContext& c) {
   return types;
 }
 
-absl::StatusOr<Types> InferConv(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kQUInt8));
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
+// An op of which the plain one, of floats, gives the shape, and an attribute the type.
+absl::StatusOr<Types> InferAsPlain(const InferContext& c, const char* plain, const char* type) {
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
-                        ops::TypeAttrOf(c, "out_type", DType::kQInt32, {DType::kQInt32}));
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "Conv2D", 2));
+                        ops::TypeAttrOf(c, type, DType::kQInt32, {DType::kQInt32}));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, plain, 2));
   return WithRange(dtype, std::move(shape));
+}
+absl::StatusOr<Types> InferConv(const InferContext& c) {
+  return InferAsPlain(c, "Conv2D", "out_type");
 }
 absl::StatusOr<Types> InferQuantizedMatMul(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kQUInt8));
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
-  FLOE_ASSIGN_OR_RETURN(const DType dtype,
-                        ops::TypeAttrOf(c, "Toutput", DType::kQInt32, {DType::kQInt32}));
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "MatMul", 2));
-  return WithRange(dtype, std::move(shape));
+  return InferAsPlain(c, "MatMul", "Toutput");
 }
 absl::StatusOr<Types> InferQuantizedBiasAdd(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, c.dtype(0)));
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
-  FLOE_ASSIGN_OR_RETURN(const DType dtype,
-                        ops::TypeAttrOf(c, "out_type", DType::kQInt32, {DType::kQInt32}));
   // An attribute of the plain op, which this one does not have: channels are last.
   if (c.node.attrs.String("data_format", "NHWC") != "NHWC")
     return Bad("it has a data_format; expected none");
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "BiasAdd", 2));
-  return WithRange(dtype, std::move(shape));
+  return InferAsPlain(c, "BiasAdd", "out_type");
 }
 absl::StatusOr<Types> InferArithmetic(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, c.dtype(0)));
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
                         ops::TypeAttrOf(c, "Toutput", DType::kQInt32, {DType::kQInt32}));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(0), c.shape(1)));
   return WithRange(dtype, std::move(shape));
 }
 absl::StatusOr<Types> InferRelu(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 1));
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
                         ops::TypeAttrOf(c, "out_type", DType::kQUInt8, {c.dtype(0)}));
   return WithRange(dtype, c.shape(0));
 }
 absl::StatusOr<Types> InferPool(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 1));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "MaxPool", 1));
   return WithRange(c.dtype(0), std::move(shape));
 }
 absl::StatusOr<Types> InferReshape(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "Reshape", 2, true));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "Reshape", 2));
   return WithRange(c.dtype(0), std::move(shape));
 }
 absl::StatusOr<Types> InferQuantizedResize(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "ResizeBilinear", 2, true));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "ResizeBilinear", 2));
   return WithRange(c.dtype(0), std::move(shape));
 }
 
@@ -145,98 +116,87 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
   if (c.num_inputs() % 3 != 1 || c.num_inputs() < 4)
     return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected 3 for each value and one"));
   const int parts = c.num_inputs() / 3;
-  FLOE_RETURN_IF_ERROR(ExpectQuantized(c, 1, 1 + parts));
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 1 + parts));
-  for (int i = 2; i <= parts; ++i) FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, c.dtype(1)));
+  if (!IsQuantized(c.dtype(1)))
+    return Bad(absl::StrCat("input 1 is ", DTypeName(c.dtype(1)), ", expected a quantised type"));
+  for (int i = 2; i < c.num_inputs(); ++i)
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, i <= parts ? c.dtype(1) : DType::kFloat32));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "Concat", 1 + parts));
   return WithRange(c.dtype(1), std::move(shape));
 }
 
 // t, its range; the same of mean, variance, beta, gamma.
 absl::StatusOr<Types> InferQuantizedBatchNorm(const InferContext& c) {
-  for (int i = 0; i < c.num_inputs(); i += 3) {
-    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, c.dtype(0)));
-    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, i == 0 ? 4 : 1));
-    for (int k = 1; k < 3; ++k) FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i + k, DType::kFloat32));
-  }
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
                         ops::TypeAttrOf(c, "out_type", DType::kQInt32, {DType::kQInt32}));
   return WithRange(dtype, c.shape(0));
 }
 
 absl::StatusOr<Types> InferInstanceNorm(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 1));
   return WithRange(c.dtype(0), c.shape(0));
 }
 
 absl::StatusOr<Types> InferRequantize(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 1));
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
                         ops::TypeAttrOf(c, "out_type", DType::kQUInt8, {DType::kQUInt8}));
   return WithRange(dtype, c.shape(0));
 }
-absl::StatusOr<Types> InferRange(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectFloats(c, 1));
-  return Types{kScalar, kScalar};
-}
+absl::StatusOr<Types> InferRange(const InferContext&) { return Types{kScalar, kScalar}; }
 
 // The range follows from all rows, or is a scalar that rows cannot share.
-RowMark QuantizedRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
-
-OpDef Quantized(const std::string& name, int inputs, std::vector<std::string> outputs,
-                absl::StatusOr<Types> (*infer)(const InferContext&), uint64_t shape_inputs = 0) {
+OpDef Quantized(const char* name, const char* types, std::vector<std::string> outputs,
+                ops::InferFunction infer, uint64_t shape_inputs = 0) {
   return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
           .output_names = std::move(outputs),
           .infer = infer,
-          .rows = QuantizedRows,
+          .rows = ops::NoRows,
           .shape_inputs = shape_inputs,
-          .tensorflow = {name}};
+          .input_types = types};
 }
 const std::vector<std::string> kOutput = {"output", "output_min", "output_max"};
 const std::vector<std::string> kMinOutput = {"output", "min_output", "max_output"};
 const std::vector<std::string> kActivations = {"activations", "min_activations", "max_activations"};
-const std::vector<std::string> kSum = {"z", "min_z", "max_z"};
+const std::vector<std::string> kZ = {"z", "min_z", "max_z"};
+// Values with their range; with a filter, with values of the same type.
+constexpr char kValues[] = "T float32 float32",
+               kFilter[] = "T quint8 float32 float32 float32 float32",
+               kBoth[] = "T T float32 float32 float32 float32";
 
 OpDef Concat() {
-  OpDef def = Quantized("QuantizedConcat", 4, kOutput, InferConcat);
+  OpDef def = Quantized("QuantizedConcat", nullptr, kOutput, InferConcat);
+  def.min_inputs = 4;
   def.max_inputs = -1;
   return def;
 }
 
 const OpRegistrar kQuantized[] = {
-    OpRegistrar({.name = "Dequantize",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferDequantize,
-                 .rows = DequantizeRows,
-                 .input_types = "T float32 float32",
-                 .tensorflow = {"Dequantize"}}),
-    OpRegistrar(Quantized("QuantizeV2", 3, kOutput, InferQuantizeV2), "float32 float32 float32"),
-    OpRegistrar(Quantized("QuantizedConv2D", 6, kMinOutput, InferConv)),
+    OpRegistrar(ops::Simple("Dequantize", InferDequantize, DequantizeRows), kValues),
+    OpRegistrar(Quantized("QuantizeV2", "float32 float32 float32", kOutput, InferQuantizeV2)),
+    OpRegistrar(Quantized("QuantizedConv2D", kFilter, kMinOutput, InferConv)),
     OpRegistrar(
-        Quantized("QuantizedMatMul", 6, {"out", "min_out", "max_out"}, InferQuantizedMatMul)),
-    OpRegistrar(
-        Quantized("QuantizedBiasAdd", 6, {"output", "min_out", "max_out"}, InferQuantizedBiasAdd)),
-    OpRegistrar(Quantized("QuantizedAdd", 6, kSum, InferArithmetic)),
-    OpRegistrar(Quantized("QuantizedMul", 6, kSum, InferArithmetic)),
-    OpRegistrar(Quantized("QuantizedRelu", 3, kActivations, InferRelu)),
-    OpRegistrar(Quantized("QuantizedRelu6", 3, kActivations, InferRelu)),
-    OpRegistrar(Quantized("QuantizedMaxPool", 3, kMinOutput, InferPool)),
-    OpRegistrar(Quantized("QuantizedAvgPool", 3, kMinOutput, InferPool)),
+        Quantized("QuantizedMatMul", kFilter, {"out", "min_out", "max_out"}, InferQuantizedMatMul)),
+    OpRegistrar(Quantized("QuantizedBiasAdd", kBoth, {"output", "min_out", "max_out"},
+                          InferQuantizedBiasAdd)),
+    OpRegistrar(Quantized("QuantizedAdd", kBoth, kZ, InferArithmetic)),
+    OpRegistrar(Quantized("QuantizedMul", kBoth, kZ, InferArithmetic)),
+    OpRegistrar(Quantized("QuantizedRelu", kValues, kActivations, InferRelu)),
+    OpRegistrar(Quantized("QuantizedRelu6", kValues, kActivations, InferRelu)),
+    OpRegistrar(Quantized("QuantizedMaxPool", kValues, kMinOutput, InferPool)),
+    OpRegistrar(Quantized("QuantizedAvgPool", kValues, kMinOutput, InferPool)),
     OpRegistrar(Concat()),
-    OpRegistrar(Quantized("QuantizedReshape", 4, kOutput, InferReshape, 2), "T i float32 float32"),
-    OpRegistrar(Quantized("QuantizedResizeBilinear", 4, {"resized_images", "out_min", "out_max"},
-                          InferQuantizedResize, 2),
-                "T int32 float32 float32"),
-    OpRegistrar(Quantized("QuantizedBatchNormWithGlobalNormalization", 15,
+    OpRegistrar(Quantized("QuantizedReshape", "T i float32 float32", kOutput, InferReshape, 2)),
+    OpRegistrar(Quantized("QuantizedResizeBilinear", "T int32 float32 float32",
+                          {"resized_images", "out_min", "out_max"}, InferQuantizedResize, 2)),
+    OpRegistrar(Quantized("QuantizedBatchNormWithGlobalNormalization",
+                          "T[_,_,_,_] float32 float32 T[_] float32 float32 T[_] float32 float32 "
+                          "T[_] float32 float32 T[_] float32 float32",
                           {"result", "result_min", "result_max"}, InferQuantizedBatchNorm)),
-    OpRegistrar(Quantized("QuantizedInstanceNorm", 3, {"y", "y_min", "y_max"}, InferInstanceNorm)),
-    OpRegistrar(Quantized("Requantize", 5, kOutput, InferRequantize)),
-    OpRegistrar(Quantized("QuantizeDownAndShrinkRange", 3, kOutput, InferRequantize)),
-    OpRegistrar(Quantized("RequantizationRange", 3, {"output_min", "output_max"}, InferRange)),
+    OpRegistrar(Quantized("QuantizedInstanceNorm", "T[_,_,_,_] float32 float32",
+                          {"y", "y_min", "y_max"}, InferInstanceNorm)),
+    OpRegistrar(
+        Quantized("Requantize", "T float32 float32 float32 float32", kOutput, InferRequantize)),
+    OpRegistrar(Quantized("QuantizeDownAndShrinkRange", kValues, kOutput, InferRequantize)),
+    OpRegistrar(
+        Quantized("RequantizationRange", kValues, {"output_min", "output_max"}, InferRange)),
 };
 
 }  // namespace

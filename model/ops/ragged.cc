@@ -48,7 +48,6 @@ absl::StatusOr<SymShape> WithOpenDim0(SymShape shape) {
 // starts, limits, deltas -> splits, values
 absl::StatusOr<Types> InferRaggedRange(const InferContext& c) {
   for (int i = 0; i < 3; ++i) {
-    if (c.dtype(i) != c.dtype(0)) return Bad("starts, limits and deltas differ in type");
     if (ops::RankOf(c, i) > 1)
       return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
                               ", expected a scalar or a vector"));
@@ -88,9 +87,6 @@ absl::StatusOr<Types> InferToTensor(const InferContext& c) {
   const auto kinds = c.attrs().Get<std::vector<std::string>>("row_partition_types", {});
   FLOE_RETURN_IF_ERROR(ExpectInputs(c, 3 + static_cast<int64_t>(kinds.size())));
   if (kinds.empty()) return Bad("row_partition_types is empty");
-  if (c.dtype(1) != c.dtype(2))
-    return Bad(absl::StrCat("the default value is ", DTypeName(c.dtype(2)), ", the values are ",
-                            DTypeName(c.dtype(1))));
   const int ragged_rank = static_cast<int>(kinds.size()) - (kinds[0] == "FIRST_DIM_SIZE" ? 1 : 0);
   const SymShape& values = c.shape(1);
   if (values.rank_known() && values.rank() == 0) return Bad("the values are a scalar");
@@ -129,8 +125,6 @@ absl::StatusOr<Types> InferToVariant(const InferContext& c) {
 absl::StatusOr<Types> InferFromVariant(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const int out, RaggedRank(c, "output_ragged_rank", 0));
   FLOE_ASSIGN_OR_RETURN(const int in, RaggedRank(c, "input_ragged_rank", -1));
-  if (c.dtype(0) != DType::kVariant)
-    return Bad(absl::StrCat("the input is ", DTypeName(c.dtype(0)), ", expected variant"));
   FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, 0));
   const int batch = ops::RankOf(c, 0);
   if (batch >= 0 && (in >= 0 ? in + batch != out : out < batch))
@@ -156,10 +150,6 @@ absl::StatusOr<Types> InferToSparse(const InferContext& c) {
 // rows of the values, values, number of rows, default -> rows, values, empty rows, where each
 // value went
 absl::StatusOr<Types> InferRaggedFillEmptyRows(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
   return Types{ops::UnknownVector(DType::kInt64),
                ops::UnknownVector(c.dtype(1)),
                ops::UnknownVector(DType::kBool),
@@ -200,44 +190,39 @@ absl::StatusOr<Types> InferRaggedCross(const InferContext& c) {
                ops::UnknownVector(splits)};
 }
 
-// `outputs`: OpDef::output_names.
-OpDef Ragged(const std::string& name, int min_inputs, int max_inputs,
-             std::vector<std::string> outputs,
-             absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return {.name = name,
-          .min_inputs = min_inputs,
-          .max_inputs = max_inputs,
-          .output_names = std::move(outputs),
-          .infer = infer,
-          .rows = RowsNever,
-          .allocates = true,
-          .tensorflow = {name}};
+OpDef AtLeast(int inputs, OpDef def) {
+  def.min_inputs = inputs;
+  def.max_inputs = -1;
+  return def;
 }
 
 const OpRegistrar kRagged[] = {
     OpRegistrar(
-        Ragged("RaggedRange", 3, 3, {"rt_nested_splits", "rt_dense_values"}, InferRaggedRange),
+        ops::Allocating("RaggedRange", {"rt_nested_splits", "rt_dense_values"}, InferRaggedRange),
         "T T T"),
-    OpRegistrar(Ragged("RaggedGather", 3, -1,
-                       {"output_nested_splits:OUTPUT_RAGGED_RANK", "output_dense_values"},
-                       InferRaggedGather),
+    OpRegistrar(ops::Allocating("RaggedGather",
+                                {"output_nested_splits:OUTPUT_RAGGED_RANK", "output_dense_values"},
+                                InferRaggedGather),
                 "i* T j"),
-    OpRegistrar(Ragged("RaggedTensorToTensor", 4, -1, {"result"}, InferToTensor), "i T T j*"),
-    OpRegistrar(Ragged("RaggedTensorToVariant", 1, -1, {"encoded_ragged"}, InferToVariant), "i* T"),
-    OpRegistrar(Ragged("RaggedTensorFromVariant", 1, 1,
-                       {"output_nested_splits:output_ragged_rank", "output_dense_values"},
-                       InferFromVariant),
+    OpRegistrar(ops::Allocating("RaggedTensorToTensor", {"result"}, InferToTensor), "i T T j*"),
+    OpRegistrar(
+        AtLeast(1, ops::Allocating("RaggedTensorToVariant", {"encoded_ragged"}, InferToVariant)),
+        "i* T"),
+    OpRegistrar(ops::Allocating("RaggedTensorFromVariant",
+                                {"output_nested_splits:output_ragged_rank", "output_dense_values"},
+                                InferFromVariant),
                 "variant"),
-    OpRegistrar(Ragged("RaggedTensorToSparse", 2, -1,
-                       {"sparse_indices", "sparse_values", "sparse_dense_shape"}, InferToSparse),
-                "i* T"),
     OpRegistrar(
-        Ragged("RaggedCross", 1, -1, {"output_values", "output_row_splits"}, InferRaggedCross)),
-    OpRegistrar(
-        Ragged("RaggedFillEmptyRows", 4, 4,
-               {"output_value_rowids", "output_values", "empty_row_indicator", "reverse_index_map"},
-               InferRaggedFillEmptyRows),
-        "int64 T int64 T"),
+        ops::Allocating("RaggedTensorToSparse",
+                        {"sparse_indices", "sparse_values", "sparse_dense_shape"}, InferToSparse),
+        "i* T"),
+    OpRegistrar(AtLeast(1, ops::Allocating("RaggedCross", {"output_values", "output_row_splits"},
+                                           InferRaggedCross))),
+    OpRegistrar(ops::Allocating("RaggedFillEmptyRows",
+                                {"output_value_rowids", "output_values", "empty_row_indicator",
+                                 "reverse_index_map"},
+                                InferRaggedFillEmptyRows),
+                "int64[_] T[_] int64[] T[]"),
 };
 
 }  // namespace

@@ -111,8 +111,7 @@ absl::StatusOr<Dim> JoinBatch(const InferContext& c, Dim batch, int i) {
 
 absl::StatusOr<Types> InferRecurrent(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const RecurrentSpec spec, RecurrentSpec::FromAttrs(c.attrs()));
-  if (c.num_inputs() != spec.inputs())
-    return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", spec.inputs()));
+  FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, spec.inputs()));
   const int64_t units = spec.units, columns = spec.columns() * units;
   const Dim any = Dim::Unknown();
   FLOE_RETURN_IF_ERROR(ExpectShape(c, 0, {any, any, spec.projected ? Dim(columns) : any}));
@@ -184,7 +183,8 @@ const OpRegistrar kFusedRecurrent({.name = "FusedRecurrent",
                                    .output_names = {"sequence", "h", "c"},
                                    .infer = InferRecurrent,
                                    .rows = RecurrentRows,
-                                   .flops = RecurrentFlops});
+                                   .flops = RecurrentFlops,
+                                   .tensorflow = {ops::kNotInFiles}});
 
 }  // namespace
 }  // namespace floe

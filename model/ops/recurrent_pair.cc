@@ -51,9 +51,7 @@ using ops::PairedLayer;
 
 absl::StatusOr<Types> InferPair(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const auto layers, ops::PairedLayersOf(c.node));
-  const int inputs = layers[0].inputs + layers[1].inputs;
-  if (c.num_inputs() != inputs)
-    return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", inputs));
+  FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, layers[0].inputs + layers[1].inputs));
   Types types;
   for (const PairedLayer& layer : layers) {
     FLOE_ASSIGN_OR_RETURN(const Types own,
@@ -94,7 +92,8 @@ const OpRegistrar kRecurrentPair({.name = "RecurrentPair",
                                                    "c_1"},
                                   .infer = InferPair,
                                   .rows = PairRows,
-                                  .flops = PairFlops});
+                                  .flops = PairFlops,
+                                  .tensorflow = {ops::kNotInFiles}});
 
 }  // namespace
 }  // namespace floe

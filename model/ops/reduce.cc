@@ -52,28 +52,19 @@ RowMark ReduceRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, keeps);
 }
 
-OpDef Reduce(const std::string& name, ValueRule values = ValueRule::kNone) {
-  return {.name = name,
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .infer = InferReduce,
+OpDef Reduce(const char* types, ValueRule values = ValueRule::kNone) {
+  return {.infer = InferReduce,
           .rows = ReduceRows,
           .values = values,
           .shape_inputs = 2,
-          .tensorflow = {name}};
+          .input_types = types};
 }
 
-const OpRegistrar kReduce[] = {
-    OpRegistrar(Reduce("Sum", ValueRule::kLinear), "T i"),
-    OpRegistrar(Reduce("Prod", ValueRule::kProduct), "T i"),
-    OpRegistrar(Reduce("Mean"), "T i"),
-    OpRegistrar(Reduce("Max"), "T i"),
-    OpRegistrar(Reduce("Min"), "T i"),
-    OpRegistrar(Reduce("All"), "bool i"),
-    OpRegistrar(Reduce("Any"), "bool i"),
-    OpRegistrar(Reduce("EuclideanNorm"), "T i"),
-    OpRegistrar(Reduce("ReduceJoin"), "string int32"),
-};
+const ops::Family kReduce({"Mean", "Max", "Min", "EuclideanNorm"}, Reduce("T i"));
+const ops::Family kSum({"Sum"}, Reduce("T i", ValueRule::kLinear));
+const ops::Family kProd({"Prod"}, Reduce("T i", ValueRule::kProduct));
+const ops::Family kTruth({"All", "Any"}, Reduce("bool i"));
+const ops::Family kJoin({"ReduceJoin"}, Reduce("string int32"));
 
 absl::StatusOr<Types> InferArg(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::TypeAttrOf(c, "output_type", DType::kInt64,
@@ -95,17 +86,10 @@ absl::StatusOr<Types> InferArg(const InferContext& c) {
   return ops::One(dtype, std::move(out));
 }
 
-OpDef Arg(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .infer = InferArg,
-          .rows = ReduceRows,
-          .shape_inputs = 2,
-          .tensorflow = {name}};
-}
-
-const OpRegistrar kArg[] = {OpRegistrar(Arg("ArgMax")), OpRegistrar(Arg("ArgMin"), "T i")};
+const ops::Family kArg({"ArgMax", "ArgMin"}, {.infer = InferArg,
+                                              .rows = ReduceRows,
+                                              .shape_inputs = 2,
+                                              .input_types = "T i"});
 
 }  // namespace
 }  // namespace floe

@@ -21,11 +21,8 @@ absl::StatusOr<Types> InferReshapeTo(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
   const DType dtype = c.dtype(0);
   if (!known) {
-    const SymShape& target = c.shape(1);
-    if (!target.rank_known() || target.rank() != 1 || !target.dim(0).concrete()) {
-      return ops::One(dtype, SymShape::UnknownRank());
-    }
-    return ops::One(dtype, ops::UnknownDims(static_cast<int>(target.dim(0).size())));
+    FLOE_ASSIGN_OR_RETURN(SymShape open, ops::ShapeFrom(c, 1));
+    return ops::One(dtype, std::move(open));
   }
   const Dim elements = c.shape(0).elements();
   SymShape out;
@@ -68,16 +65,13 @@ absl::StatusOr<Types> InferReshapeTo(const InferContext& c) {
 RowMark SameBytesRows(const RowContext& c) { return ops::MarkOfData(c, 0, true); }
 
 const OpRegistrar kReshape({.name = "Reshape",
-                            .min_inputs = 2,
-                            .max_inputs = 2,
                             .infer = InferReshapeTo,
                             .rows = SameBytesRows,
                             .time_major = ops::TimeMajorSameBytes,
                             .values = ValueRule::kLinear,
                             .alias = true,
                             .shape_inputs = 2,
-                            .input_types = "T i",
-                            .tensorflow = {"Reshape"}});
+                            .input_types = "T i"});
 
 absl::StatusOr<Types> InferEnsureShape(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(
@@ -86,13 +80,11 @@ absl::StatusOr<Types> InferEnsureShape(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(shape));
 }
 const OpRegistrar kEnsureShape({.name = "EnsureShape",
-                                .min_inputs = 1,
-                                .max_inputs = 1,
                                 .infer = InferEnsureShape,
                                 .rows = SameBytesRows,
                                 .values = ValueRule::kLinear,
                                 .alias = true,
-                                .tensorflow = {"EnsureShape"}});
+                                .input_types = "T"});
 
 absl::StatusOr<Types> InferSqueeze(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -122,24 +114,18 @@ absl::StatusOr<Types> InferSqueeze(const InferContext& c) {
 }
 
 const OpRegistrar kSqueeze({.name = "Squeeze",
-                            .min_inputs = 1,
-                            .max_inputs = 1,
                             .infer = InferSqueeze,
                             .rows = SameBytesRows,
                             .time_major = ops::TimeMajorSameBytes,
                             .values = ValueRule::kLinear,
                             .alias = true,
-                            .tensorflow = {"Squeeze"}});
+                            .input_types = "T"});
 
 absl::StatusOr<Types> InferExpandDims(const InferContext& c) {
   const SymShape& in = c.shape(0);
-  std::vector<int64_t> axis;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axis));
   if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
-  if (!known) return ops::One(c.dtype(0), ops::UnknownDims(in.rank() + 1));
-  if (axis.size() != 1)
-    return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
-  FLOE_ASSIGN_OR_RETURN(const int at, NormalizeAxis(axis[0], in.rank() + 1));
+  FLOE_ASSIGN_OR_RETURN(const int at, ops::AxisFrom(c, 1, in.rank() + 1));
+  if (at < 0) return ops::One(c.dtype(0), ops::UnknownDims(in.rank() + 1));
   SymShape out;
   for (int i = 0; i <= in.rank(); ++i) {
     if (i == at) out.push_back(1);
@@ -149,16 +135,13 @@ absl::StatusOr<Types> InferExpandDims(const InferContext& c) {
 }
 
 const OpRegistrar kExpandDims({.name = "ExpandDims",
-                               .min_inputs = 2,
-                               .max_inputs = 2,
                                .infer = InferExpandDims,
                                .rows = SameBytesRows,
                                .time_major = ops::TimeMajorSameBytes,
                                .values = ValueRule::kLinear,
                                .alias = true,
                                .shape_inputs = 2,
-                               .input_types = "T i",
-                               .tensorflow = {"ExpandDims"}});
+                               .input_types = "T i"});
 
 Dim RankAsDim(const SymShape& shape) {
   return shape.rank_known() ? Dim(shape.rank()) : Dim::Unknown();
@@ -190,57 +173,29 @@ RowMark RankRows(const RowContext& c) {
   return c.inputs[0].type.shape.rank_known() ? RowMark::kConstant : RowMark::kMixed;
 }
 
+OpDef OfShape(const char* name, ops::InferFunction infer, RowRule rows, ValueRule values) {
+  return {.name = name,
+          .infer = infer,
+          .rows = rows,
+          .values = values,
+          .shape_inputs = 1,
+          .input_types = "T"};
+}
 const OpRegistrar kShapes[] = {
-    OpRegistrar({.name = "Shape",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferShape,
-                 .rows = ShapeRows,
-                 .values = ValueRule::kShapeOf,
-                 .shape_inputs = 1,
-                 .tensorflow = {"Shape"}}),
+    OpRegistrar(OfShape("Shape", InferShape, ShapeRows, ValueRule::kShapeOf)),
+    OpRegistrar(OfShape("Size", InferSize, ShapeRows, ValueRule::kElementsOf)),
+    OpRegistrar(OfShape("Rank", InferRank, RankRows, ValueRule::kRankOf)),
     OpRegistrar({.name = "ShapeN",
-                 .min_inputs = 1,
-                 .max_inputs = -1,
                  .output_names = {"output:N"},
                  .infer = InferShape,
                  .rows = ShapeRows,
                  .values = ValueRule::kShapeOf,
-                 .input_types = "T*",
-                 .tensorflow = {"ShapeN"}}),
-    OpRegistrar({.name = "Size",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferSize,
-                 .rows = ShapeRows,
-                 .values = ValueRule::kElementsOf,
-                 .shape_inputs = 1,
-                 .tensorflow = {"Size"}}),
-    OpRegistrar({.name = "Rank",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferRank,
-                 .rows = RankRows,
-                 .values = ValueRule::kRankOf,
-                 .shape_inputs = 1,
-                 .tensorflow = {"Rank"}}),
+                 .input_types = "T*"}),
 };
 
 absl::StatusOr<Types> InferBroadcastTo(const InferContext& c) {
-  std::vector<Dim> dims;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
-  if (!known) {
-    const SymShape& target = c.shape(1);
-    const bool sized = target.rank_known() && target.rank() == 1 && target.dim(0).concrete();
-    return ops::One(c.dtype(0), sized ? ops::UnknownDims(static_cast<int>(target.dim(0).size()))
-                                      : SymShape::UnknownRank());
-  }
-  SymShape out;
-  for (Dim d : dims) {
-    if (d.concrete() && d.size() < 0)
-      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
-    out.push_back(d);
-  }
+  FLOE_ASSIGN_OR_RETURN(SymShape out, ops::ShapeFrom(c, 1));
+  if (!c.inputs[1].constant.valid()) return ops::One(c.dtype(0), std::move(out));
   FLOE_ASSIGN_OR_RETURN(const SymShape both, BroadcastShapes(c.shape(0), out));
   if (both.rank_known() && both.rank() != out.rank()) {
     return Bad(absl::StrCat("cannot broadcast ", c.shape(0).ToString(), " to ", out.ToString()));
@@ -261,14 +216,11 @@ RowMark BroadcastToRows(const RowContext& c) {
 }
 
 const OpRegistrar kBroadcastTo({.name = "BroadcastTo",
-                                .min_inputs = 2,
-                                .max_inputs = 2,
                                 .infer = InferBroadcastTo,
                                 .rows = BroadcastToRows,
                                 .values = ValueRule::kLinear,
                                 .shape_inputs = 2,
-                                .input_types = "T i",
-                                .tensorflow = {"BroadcastTo"}});
+                                .input_types = "T i"});
 
 }  // namespace
 }  // namespace floe

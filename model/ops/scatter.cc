@@ -11,8 +11,6 @@ absl::StatusOr<Types> InferOneHot(const InferContext& c) {
   const DType dtype = c.dtype(2);
   std::vector<Dim> depth;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &depth));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
   if (!in.rank_known()) return ops::One(dtype, SymShape::UnknownRank());
   FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.attrs().Int("axis", -1), in.rank() + 1));
   if (known && depth.size() != 1) return Bad("depth is no scalar");
@@ -36,13 +34,10 @@ RowMark OneHotRows(const RowContext& c) {
 }
 
 const OpRegistrar kOneHot({.name = "OneHot",
-                           .min_inputs = 4,
-                           .max_inputs = 4,
                            .infer = InferOneHot,
                            .rows = OneHotRows,
                            .shape_inputs = 2,
-                           .input_types = "T int32 U U",
-                           .tensorflow = {"OneHot"}});
+                           .input_types = "T int32 U[] U[]"});
 
 // params[batch...] at indices[..., :]: the last dim of the indices names a place.
 absl::StatusOr<Types> InferGatherNd(const InferContext& c) {
@@ -84,78 +79,45 @@ RowMark GatherNdRows(const RowContext& c) {
   return paired ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
 }
 
-const OpRegistrar kGatherNd({.name = "GatherNd",
-                             .min_inputs = 2,
-                             .max_inputs = 2,
-                             .infer = InferGatherNd,
-                             .rows = GatherNdRows,
-                             .tensorflow = {"GatherNd"}});
+const OpRegistrar kGatherNd(ops::Simple("GatherNd", InferGatherNd, GatherNdRows), "T U");
 
 absl::StatusOr<Types> InferScatterNd(const InferContext& c) {
-  std::vector<Dim> dims;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(2, &dims));
-  if (!known) return ops::One(c.dtype(1), SymShape::UnknownRank());
-  SymShape out;
-  for (Dim d : dims) {
-    if (d.concrete() && d.size() < 0)
-      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
-    out.push_back(d);
-  }
+  if (!c.inputs[2].constant.valid()) return ops::One(c.dtype(1), SymShape::UnknownRank());
+  FLOE_ASSIGN_OR_RETURN(SymShape out, ops::ShapeFrom(c, 2));
   return ops::One(c.dtype(1), std::move(out));
 }
 
-RowMark ScatterRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
-
 const OpRegistrar kScatterNd({.name = "ScatterNd",
-                              .min_inputs = 3,
-                              .max_inputs = 3,
                               .infer = InferScatterNd,
-                              .rows = ScatterRows,
+                              .rows = ops::NoRows,
                               .shape_inputs = 4,
-                              .input_types = "T U T",
-                              .tensorflow = {"ScatterNd"}});
+                              .input_types = "T U T"});
 
-OpDef TensorScatter(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 3,
-          .max_inputs = 3,
-          .infer = InferSame,
-          .rows = ScatterRows,
-          .in_place = 1,
-          .tensorflow = {name}};
+OpDef TensorScatter(const char* types) {
+  return {.infer = InferSame, .rows = ops::NoRows, .in_place = 1, .input_types = types};
 }
-const OpRegistrar kTensorScatter[] = {
-    OpRegistrar(TensorScatter("TensorScatterUpdate"), "T U T"),
-    OpRegistrar(TensorScatter("TensorScatterAdd"), "T i T"),
-    OpRegistrar(TensorScatter("TensorScatterSub"), "T i T"),
-    OpRegistrar(TensorScatter("TensorScatterMin"), "T i T"),
-    OpRegistrar(TensorScatter("TensorScatterMax"), "T i T"),
-};
+const ops::Family kUpdate({"TensorScatterUpdate"}, TensorScatter("T U T"));
+const ops::Family kTensorScatter({"TensorScatterAdd", "TensorScatterSub", "TensorScatterMin",
+                                  "TensorScatterMax"},
+                                 TensorScatter("T i T"));
 
 // Inputs: indices, shape, values, default.
 absl::StatusOr<Types> InferSparseToDense(const InferContext& c) {
   std::vector<Dim> dims;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
   if (!known) return ops::One(c.dtype(2), SymShape::UnknownRank());
   SymShape out;
   for (Dim d : dims) out.push_back(d);
   return ops::One(c.dtype(2), std::move(out));
 }
 const OpRegistrar kSparseToDense({.name = "SparseToDense",
-                                  .min_inputs = 4,
-                                  .max_inputs = 4,
                                   .infer = InferSparseToDense,
-                                  .rows = ScatterRows,
+                                  .rows = ops::NoRows,
                                   .shape_inputs = 2,
-                                  .input_types = "i i T T",
-                                  .tensorflow = {"SparseToDense"}});
+                                  .input_types = "i i T T[]"});
 
-// indices [n, 2], values, shape of a sparse matrix; a dense one. Either may be transposed.
+// Indices, values, shape of a sparse matrix; a dense one. Either may be transposed.
 absl::StatusOr<Types> InferSparseMatMul(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 2));
   const bool adjoint_a = c.attrs().Bool("adjoint_a"), adjoint_b = c.attrs().Bool("adjoint_b");
   Dim rows = Dim::Unknown(), inner = Dim::Unknown();
   std::vector<Dim> dims;
@@ -175,21 +137,12 @@ absl::StatusOr<Types> InferSparseMatMul(const InferContext& c) {
   return ops::One(c.dtype(1), {rows, b.dim(adjoint_b ? 0 : 1)});
 }
 const OpRegistrar kSparseMatMul({.name = "SparseTensorDenseMatMul",
-                                 .min_inputs = 4,
-                                 .max_inputs = 4,
                                  .infer = InferSparseMatMul,
-                                 .rows = ScatterRows,
+                                 .rows = ops::NoRows,
                                  .shape_inputs = 4,
-                                 .input_types = "i T int64 T",
-                                 .tensorflow = {"SparseTensorDenseMatMul"}});
+                                 .input_types = "i[_,_] T[_] int64 T[_,_]"});
 
-const OpRegistrar kInvert({.name = "InvertPermutation",
-                           .min_inputs = 1,
-                           .max_inputs = 1,
-                           .infer = InferSame,
-                           .rows = ScatterRows,
-                           .input_types = "i",
-                           .tensorflow = {"InvertPermutation"}});
+const OpRegistrar kInvert(ops::Simple("InvertPermutation", InferSame, ops::NoRows), "i");
 
 absl::StatusOr<Types> InferTopK(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -198,28 +151,20 @@ absl::StatusOr<Types> InferTopK(const InferContext& c) {
                                         {DType::kInt16, DType::kInt32, DType::kInt64}));
   if (!in.rank_known()) return Types{{c.dtype(0), in}, {index, in}};
   if (in.rank() == 0) return Bad("input is a scalar");
-  std::vector<int64_t> k;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &k));
+  FLOE_ASSIGN_OR_RETURN(const Dim k, ops::NumberFrom(c, 1, "k"));
   SymShape out = in;
   const Dim width = in.dim(in.rank() - 1);
-  if (known && (k.size() != 1 || k[0] < 0)) return Bad("k is no number of at least 0");
-  if (known && width.concrete() && width.size() < k[0])
-    return Bad(absl::StrCat("k is ", k[0], ", the last dimension ", width.size()));
-  out.set_dim(in.rank() - 1, known ? Dim(k[0]) : Dim::Unknown());
+  if (k.known() && width.concrete() && width.size() < k.size())
+    return Bad(absl::StrCat("k is ", k.size(), ", the last dimension ", width.size()));
+  out.set_dim(in.rank() - 1, k);
   return Types{{c.dtype(0), out}, {index, out}};
 }
-RowMark LastAxisRows(const RowContext& c) {
-  const SymShape& in = c.inputs[0].type.shape;
-  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() >= 2);
-}
 const OpRegistrar kTopK({.name = "TopKV2",
-                         .min_inputs = 2,
-                         .max_inputs = 2,
                          .output_names = {"values", "indices"},
                          .infer = InferTopK,
-                         .rows = LastAxisRows,
+                         .rows = ops::RowsFromRank<2>,
                          .shape_inputs = 2,
-                         .tensorflow = {"TopKV2"}});
+                         .input_types = "T U"});
 
 // Computed exactly, as TensorFlow's kernel for CPUs does.
 absl::StatusOr<Types> InferApproxTopK(const InferContext& c) {
@@ -237,71 +182,49 @@ absl::StatusOr<Types> InferApproxTopK(const InferContext& c) {
   return Types{{c.dtype(0), out}, {DType::kInt32, out}};
 }
 const OpRegistrar kApproxTopK({.name = "ApproxTopK",
-                               .min_inputs = 1,
-                               .max_inputs = 1,
                                .output_names = {"values", "indices"},
                                .infer = InferApproxTopK,
-                               .rows = LastAxisRows,
-                               .tensorflow = {"ApproxTopK"},
+                               .rows = ops::RowsFromRank<2>,
+                               .input_types = "T",
                                .limits = "reduction_dimension -1 alone"});
 
 // data rows are combined by segment id; input 2 tells how many segments there are.
 absl::StatusOr<Types> InferUnsortedSegment(const InferContext& c) {
   const SymShape &data = c.shape(0), &ids = c.shape(1);
-  std::vector<int64_t> count;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(2, &count));
+  FLOE_ASSIGN_OR_RETURN(const Dim count, ops::NumberFrom(c, 2, "num_segments"));
   if (!data.rank_known() || !ids.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
   if (ids.rank() > data.rank())
     return Bad(absl::StrCat("segment ids ", ids.ToString(), " are no prefix of ", data.ToString()));
-  if (known && (count.size() != 1 || count[0] < 0))
-    return Bad("num_segments is no number of at least 0");
-  SymShape out = {known ? Dim(count[0]) : Dim::Unknown()};
+  SymShape out = {count};
   for (int i = ids.rank(); i < data.rank(); ++i) out.push_back(data.dim(i));
   return ops::One(c.dtype(0), std::move(out));
 }
-OpDef UnsortedSegment(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 3,
-          .max_inputs = 3,
-          .infer = InferUnsortedSegment,
-          .rows = ScatterRows,
-          .shape_inputs = 4,
-          .tensorflow = {name}};
+OpDef UnsortedSegment(const char* types) {
+  return {
+      .infer = InferUnsortedSegment, .rows = ops::NoRows, .shape_inputs = 4, .input_types = types};
 }
-const OpRegistrar kUnsortedSegment[] = {
-    OpRegistrar(UnsortedSegment("UnsortedSegmentSum"), "T U i"),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentProd"), "T i j"),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentMax"), "T i j"),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentMin"), "T i j"),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentJoin"), "string i j"),
-};
+const ops::Family kUnsortedSum({"UnsortedSegmentSum"}, UnsortedSegment("T U i"));
+const ops::Family kUnsortedSegment({"UnsortedSegmentProd", "UnsortedSegmentMax",
+                                    "UnsortedSegmentMin"},
+                                   UnsortedSegment("T i j"));
+const ops::Family kUnsortedJoin({"UnsortedSegmentJoin"}, UnsortedSegment("string i j"));
 
 // Inputs: data, indices into its rows, segment ids of the indices, number of segments.
 absl::StatusOr<Types> InferSparseSegment(const InferContext& c) {
   SymShape out = c.shape(0);
-  std::vector<int64_t> count;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(3, &count));
+  FLOE_ASSIGN_OR_RETURN(const Dim count, ops::NumberFrom(c, 3, "num_segments"));
   if (!out.rank_known()) return ops::One(c.dtype(0), out);
   if (out.rank() == 0) return Bad("data is a scalar");
-  if (known && (count.size() != 1 || count[0] < 0))
-    return Bad("num_segments is no number of at least 0");
-  out.set_dim(0, known ? Dim(count[0]) : Dim::Unknown());
+  out.set_dim(0, count);
   return ops::One(c.dtype(0), std::move(out));
 }
-OpDef SparseSegmentOp(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 4,
-          .max_inputs = 4,
-          .infer = InferSparseSegment,
-          .rows = ScatterRows,
-          .shape_inputs = 8,
-          .tensorflow = {name}};
-}
-const OpRegistrar kSparseSegment[] = {
-    OpRegistrar(SparseSegmentOp("SparseSegmentSumWithNumSegments"), "T i j k"),
-    OpRegistrar(SparseSegmentOp("SparseSegmentMeanWithNumSegments"), "T i j k"),
-    OpRegistrar(SparseSegmentOp("SparseSegmentSqrtNWithNumSegments"), "T i j k"),
-};
+const ops::Family kSparseSegment({"SparseSegmentSumWithNumSegments",
+                                  "SparseSegmentMeanWithNumSegments",
+                                  "SparseSegmentSqrtNWithNumSegments"},
+                                 {.infer = InferSparseSegment,
+                                  .rows = ops::NoRows,
+                                  .shape_inputs = 8,
+                                  .input_types = "T i j k"});
 
 // Inputs: values, size, weights (possibly empty).
 absl::StatusOr<Types> InferDenseBincount(const InferContext& c) {
@@ -316,16 +239,13 @@ absl::StatusOr<Types> InferDenseBincount(const InferContext& c) {
 }
 RowMark BincountRows(const RowContext& c) {
   if (c.marks[2] != RowMark::kConstant) return RowMark::kMixed;
-  return LastAxisRows(c);
+  return ops::RowsFromRank<2>(c);
 }
 const OpRegistrar kBincount({.name = "DenseBincount",
-                             .min_inputs = 3,
-                             .max_inputs = 3,
                              .infer = InferDenseBincount,
                              .rows = BincountRows,
                              .shape_inputs = 2,
-                             .input_types = "i i T",
-                             .tensorflow = {"DenseBincount"}});
+                             .input_types = "i i T"});
 
 // The first half of the inputs are indices, the second the data. The size is known with the
 // indices.
@@ -364,7 +284,7 @@ const OpRegistrar kStitch({.name = "DynamicStitch",
                            .min_inputs = 2,
                            .max_inputs = -1,
                            .infer = InferDynamicStitch,
-                           .rows = ScatterRows,
+                           .rows = ops::NoRows,
                            .tensorflow = {"DynamicStitch", "ParallelDynamicStitch"}});
 
 }  // namespace

@@ -50,36 +50,17 @@ absl::StatusOr<Types> InferInverseReal(const InferContext& c) {
 }
 
 template <int kDims>
-RowMark FourierRows(const RowContext& c) {
-  const SymShape& in = c.inputs[0].type.shape;
-  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() > kDims);
-}
-
-template <int kDims>
-OpDef Complex(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 1,
-          .max_inputs = 1,
-          .infer = InferComplex<kDims>,
-          .rows = FourierRows<kDims>,
-          .tensorflow = {name}};
-}
-template <int kDims>
-OpDef Real(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return {.name = name,
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .infer = infer,
-          .rows = FourierRows<kDims>,
-          .shape_inputs = 2,
-          .tensorflow = {name}};
-}
-template <int kDims>
 bool Register(const std::string& dims) {
-  OpRegistrar(Complex<kDims>("FFT" + dims));
-  OpRegistrar(Complex<kDims>("IFFT" + dims));
-  OpRegistrar(Real<kDims>("RFFT" + dims, InferReal<kDims>), "T int32");
-  OpRegistrar(Real<kDims>("IRFFT" + dims, InferInverseReal<kDims>), "T int32");
+  const RowRule rows = ops::RowsFromRank<kDims + 1>;
+  const auto real = [&](const char* name, ops::InferFunction infer) {
+    OpDef def = ops::Simple(name + dims, infer, rows);
+    def.shape_inputs = 2;
+    return def;
+  };
+  OpRegistrar(ops::Simple("FFT" + dims, InferComplex<kDims>, rows), "T");
+  OpRegistrar(ops::Simple("IFFT" + dims, InferComplex<kDims>, rows), "T");
+  OpRegistrar(real("RFFT", InferReal<kDims>), "T int32");
+  OpRegistrar(real("IRFFT", InferInverseReal<kDims>), "T int32");
   return true;
 }
 const bool kRegistered[] = {Register<1>(""), Register<2>("2D"), Register<3>("3D")};

@@ -30,7 +30,6 @@ absl::StatusOr<Types> InferConst(const InferContext& c) {
 const OpRegistrar kConst({.name = "Const",
                           .infer = InferConst,
                           .rows = RowsNever,
-                          .tensorflow = {"Const"},
                           .without_kernel = "part of the model"});
 
 const OpRegistrar kNoOp({.name = "NoOp",
@@ -44,13 +43,12 @@ const OpRegistrar kNoOp({.name = "NoOp",
 RowMark IdentityRows(const RowContext& c) { return c.marks[0]; }
 
 const OpRegistrar kIdentity({.name = "Identity",
-                             .min_inputs = 1,
-                             .max_inputs = 1,
                              .infer = InferSame,
                              .rows = IdentityRows,
                              .time_major = IdentityRows,
                              .values = ValueRule::kLinear,
                              .alias = true,
+                             .input_types = "T",
                              .tensorflow = {"Identity", "StopGradient", "PreventGradient",
                                             "Snapshot", "DeepCopy", "GuaranteeConst"}});
 
@@ -70,12 +68,10 @@ RowMark IdentityNRows(const RowContext& c) {
 }
 
 const OpRegistrar kIdentityN({.name = "IdentityN",
-                              .min_inputs = 0,
-                              .max_inputs = -1,
                               .output_names = {"output:T"},
                               .infer = InferAllSame,
                               .rows = IdentityNRows,
-                              .tensorflow = {"IdentityN"}});
+                              .input_types = "?"});
 
 absl::StatusOr<Types> InferFill(const InferContext& c) {
   if (ops::Differ(c.shape(1).elements(), Dim(1)))  // a vector of one element is taken too
@@ -84,42 +80,27 @@ absl::StatusOr<Types> InferFill(const InferContext& c) {
   return ops::One(c.dtype(1), std::move(shape));
 }
 
-// One value everywhere: the rows of the output are equal whatever their number.
-RowMark FillRows(const RowContext& c) {
-  if (c.marks[1] != RowMark::kConstant)
-    return c.marks[1] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
-  if (c.outputs[0].shape.concrete()) return RowMark::kConstant;
-  return ops::LeadingRows(c.outputs[0]) ? RowMark::kRows : RowMark::kMixed;
-}
-
-const OpRegistrar kFill({.name = "Fill",
-                         .min_inputs = 2,
-                         .max_inputs = 2,
-                         .infer = InferFill,
-                         .rows = FillRows,
-                         .values = ValueRule::kNone,
-                         .shape_inputs = 1,
-                         .input_types = "i T",
-                         .tensorflow = {"Fill"}});
-
 // Depends on the shape of its input alone.
 RowMark LikeRows(const RowContext& c) {
   if (c.outputs[0].shape.concrete()) return RowMark::kConstant;
   return ops::LeadingRows(c.outputs[0]) ? RowMark::kRows : RowMark::kMixed;
 }
 
-const OpRegistrar kZerosLike({.name = "ZerosLike",
-                              .min_inputs = 1,
-                              .max_inputs = 1,
-                              .infer = InferSame,
-                              .rows = LikeRows,
-                              .tensorflow = {"ZerosLike"}});
-const OpRegistrar kOnesLike({.name = "OnesLike",
-                             .min_inputs = 1,
-                             .max_inputs = 1,
-                             .infer = InferSame,
-                             .rows = LikeRows,
-                             .tensorflow = {"OnesLike"}});
+// One value everywhere: the rows of the output are equal whatever their number.
+RowMark FillRows(const RowContext& c) {
+  if (c.marks[1] != RowMark::kConstant)
+    return c.marks[1] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
+  return LikeRows(c);
+}
+
+const OpRegistrar kFill({.name = "Fill",
+                         .infer = InferFill,
+                         .rows = FillRows,
+                         .shape_inputs = 1,
+                         .input_types = "i T"});
+
+const ops::Family kLike({"ZerosLike", "OnesLike"},
+                        {.infer = InferSame, .rows = LikeRows, .input_types = "T"});
 
 template <typename T>
 double Number(const ValueInfo& value) {
@@ -151,7 +132,6 @@ absl::StatusOr<SymShape> CountRange(const InferContext& c) {
 
 absl::StatusOr<Types> InferRangeOp(const InferContext& c) {
   const DType dtype = c.dtype(0);
-  for (int i = 0; i < 3; ++i) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 0));
   if (IsInteger(dtype)) {
     std::vector<Dim> start, limit, delta;
     FLOE_ASSIGN_OR_RETURN(const bool start_known, c.DimsOf(0, &start));
@@ -199,25 +179,20 @@ bool IsInteger(const RowContext& c, int input, int64_t wanted) {
   return value.ok() && value->size() == 1 && (*value)[0] == wanted;
 }
 
-RowMark LinSpaceRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 RowMark RangeRows(const RowContext& c) {
   const bool rows = IsInteger(c, 0, 0) && IsInteger(c, 2, 1) && c.inputs[1].IsRowCount();
-  return rows ? RowMark::kRowNumber : LinSpaceRows(c);
+  return rows ? RowMark::kRowNumber : ops::NoRows(c);
 }
 
 // Inputs 0 and 2 give the values; the limit only the length.
 const OpRegistrar kRange({.name = "Range",
-                          .min_inputs = 3,
-                          .max_inputs = 3,
                           .infer = InferRangeOp,
                           .rows = RangeRows,
                           .shape_inputs = 2,
-                          .input_types = "T T T",
-                          .tensorflow = {"Range"}});
+                          .input_types = "T[] T[] T[]"});
 
 // start, stop, number of values.
 absl::StatusOr<Types> InferLinSpace(const InferContext& c) {
-  for (int i = 0; i < 3; ++i) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 0));
   std::vector<Dim> count;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(2, &count));
   if (!known || count.size() != 1) return ops::One(c.dtype(0), {Dim::Unknown()});
@@ -226,13 +201,10 @@ absl::StatusOr<Types> InferLinSpace(const InferContext& c) {
   return ops::One(c.dtype(0), {count[0]});
 }
 const OpRegistrar kLinSpace({.name = "LinSpace",
-                             .min_inputs = 3,
-                             .max_inputs = 3,
                              .infer = InferLinSpace,
-                             .rows = LinSpaceRows,
+                             .rows = ops::NoRows,
                              .shape_inputs = 4,
-                             .input_types = "T T i",
-                             .tensorflow = {"LinSpace"}});
+                             .input_types = "T[] T[] i[]"});
 
 absl::StatusOr<Types> InferRandom(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
@@ -248,69 +220,35 @@ absl::StatusOr<Types> InferRandomInt(const InferContext& c) {
   return ops::One(dtype, std::move(shape));
 }
 
-// The next numbers depend on how many were drawn before.
-RowMark RandomRows(const RowContext&) { return RowMark::kMixed; }
-
 absl::StatusOr<Types> InferMultinomial(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   std::vector<Dim> count;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &count));
-  const Dim batch = ops::RankOf(c, 0) == 2 ? c.shape(0).dim(0) : Dim::Unknown();
+  const Dim batch = ops::DimOf(c, 0, 0);
   FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "output_dtype", DType::kInt64));
   return ops::One(dtype, {batch, known && count.size() == 1 ? count[0] : Dim::Unknown()});
 }
 
-OpDef Random(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 1,
-          .max_inputs = 1,
-          .infer = InferRandom,
-          .rows = RandomRows,
+// The next numbers depend on how many were drawn before.
+OpDef Random(ops::InferFunction infer, const char* types, uint64_t shape_inputs) {
+  return {.infer = infer,
+          .rows = ops::AlwaysMixed,
           .stateful = true,
-          .shape_inputs = 1,
-          .tensorflow = {name}};
+          .shape_inputs = shape_inputs,
+          .input_types = types};
 }
-
-const OpRegistrar kRandom[] = {
-    OpRegistrar(Random("RandomUniform"), "i"),
-    OpRegistrar(Random("RandomStandardNormal"), "i"),
-    OpRegistrar(Random("TruncatedNormal"), "i"),
-    OpRegistrar({.name = "RandomUniformInt",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferRandomInt,
-                 .rows = RandomRows,
-                 .stateful = true,
-                 .shape_inputs = 1,
-                 .input_types = "i j j",
-                 .tensorflow = {"RandomUniformInt"}}),
-    OpRegistrar({.name = "RandomShuffle",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferSame,
-                 .rows = RandomRows,
-                 .stateful = true,
-                 .tensorflow = {"RandomShuffle"}}),
-    OpRegistrar({.name = "Multinomial",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .infer = InferMultinomial,
-                 .rows = RandomRows,
-                 .stateful = true,
-                 .shape_inputs = 2,
-                 .input_types = "T int32",
-                 .tensorflow = {"Multinomial"}}),
-    OpRegistrar({.name = "StatelessMultinomial",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferMultinomial,
-                 .rows = RandomRows,
-                 .shape_inputs = 2,
-                 .input_types = "T int32 ?",
-                 .tensorflow = {"StatelessMultinomial"},
-                 .limits = "TensorFlow's numbers of one thread: with more, it begins a generator "
-                           "for each thread's rows"}),
-};
+const ops::Family kRandom({"RandomUniform", "RandomStandardNormal", "TruncatedNormal"},
+                          Random(InferRandom, "i", 1));
+const ops::Family kRandomInt({"RandomUniformInt"}, Random(InferRandomInt, "i j j", 1));
+const ops::Family kShuffle({"RandomShuffle"}, Random(InferSame, "T", 0));
+const ops::Family kMultinomial({"Multinomial"}, Random(InferMultinomial, "T[_,_] int32", 2));
+const OpRegistrar kStatelessMultinomial(
+    {.name = "StatelessMultinomial",
+     .infer = InferMultinomial,
+     .rows = ops::AlwaysMixed,
+     .shape_inputs = 2,
+     .input_types = "T[_,_] int32 U",
+     .limits = "TensorFlow's numbers of one thread: with more, it begins a generator for each "
+               "thread's rows"});
 
 }  // namespace
 }  // namespace floe

@@ -41,36 +41,21 @@ RowMark RollRows(const RowContext& c) {
 }
 
 const OpRegistrar kReverse({.name = "ReverseV2",
-                            .min_inputs = 2,
-                            .max_inputs = 2,
                             .infer = InferAxes,
                             .rows = ReverseRows,
                             .time_major = ops::TimeMajorReverse,
                             .values = ValueRule::kLinear,
                             .shape_inputs = 2,
-                            .input_types = "T i",
-                            .tensorflow = {"ReverseV2"}});
+                            .input_types = "T i"});
 const OpRegistrar kRoll({.name = "Roll",
-                         .min_inputs = 3,
-                         .max_inputs = 3,
                          .infer = InferAxes,
                          .rows = RollRows,
                          .shape_inputs = 6,
-                         .input_types = "T i j",
-                         .tensorflow = {"Roll"}});
-OpDef Cumulative(const std::string& name) {
-  return {.name = name,
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .infer = InferAxes,
-          .rows = ReverseRows,
-          .shape_inputs = 2,
-          .input_types = "T i",
-          .tensorflow = {name}};
-}
-const OpRegistrar kCumulative[] = {OpRegistrar(Cumulative("Cumsum")),
-                                   OpRegistrar(Cumulative("Cumprod")),
-                                   OpRegistrar(Cumulative("CumulativeLogsumexp"))};
+                         .input_types = "T i j"});
+const ops::Family kCumulative({"Cumsum", "Cumprod", "CumulativeLogsumexp"}, {.infer = InferAxes,
+                                                                             .rows = ReverseRows,
+                                                                             .shape_inputs = 2,
+                                                                             .input_types = "T i"});
 
 // Elements of row b are reversed up to seq_lengths[b].
 RowMark ReverseSequenceRows(const RowContext& c) {
@@ -84,13 +69,8 @@ RowMark ReverseSequenceRows(const RowContext& c) {
     return RowMark::kMixed;
   return ops::Checked(RowMark::kRows, c);
 }
-const OpRegistrar kReverseSequence({.name = "ReverseSequence",
-                                    .min_inputs = 2,
-                                    .max_inputs = 2,
-                                    .infer = InferSame,
-                                    .rows = ReverseSequenceRows,
-                                    .input_types = "T i",
-                                    .tensorflow = {"ReverseSequence"}});
+const OpRegistrar kReverseSequence(ops::Simple("ReverseSequence", InferSame, ReverseSequenceRows),
+                                   "T i");
 
 // Known blocks and pads of SpaceToBatchND and BatchToSpaceND; false when they are not.
 absl::StatusOr<bool> BlocksOf(const InferContext& c, std::vector<int64_t>* blocks,
@@ -157,27 +137,14 @@ RowMark BlockRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, ones);
 }
 
-const OpRegistrar kBlocks[] = {
-    OpRegistrar({.name = "SpaceToBatchND",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferSpaceToBatch,
-                 .rows = BlockRows,
-                 .shape_inputs = 6,
-                 .input_types = "T i j",
-                 .tensorflow = {"SpaceToBatchND"}}),
-    OpRegistrar({.name = "BatchToSpaceND",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
-                 .infer = InferBatchToSpace,
-                 .rows = BlockRows,
-                 .shape_inputs = 6,
-                 .input_types = "T i j",
-                 .tensorflow = {"BatchToSpaceND"}}),
-};
+OpDef Blocks(const char* name, ops::InferFunction infer) {
+  return {
+      .name = name, .infer = infer, .rows = BlockRows, .shape_inputs = 6, .input_types = "T i j"};
+}
+const OpRegistrar kBlocks[] = {OpRegistrar(Blocks("SpaceToBatchND", InferSpaceToBatch)),
+                               OpRegistrar(Blocks("BatchToSpaceND", InferBatchToSpace))};
 
 absl::StatusOr<Types> InferDepth(const InferContext& c, bool to_depth) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   if (!c.shape(0).rank_known()) return ops::One(c.dtype(0), ops::UnknownDims(4));
   const std::string format = c.attrs().String("data_format", "NHWC");
   if (format != "NHWC" && format != "NCHW")
@@ -205,27 +172,18 @@ absl::StatusOr<Types> InferDepth(const InferContext& c, bool to_depth) {
 absl::StatusOr<Types> InferSpaceToDepth(const InferContext& c) { return InferDepth(c, true); }
 absl::StatusOr<Types> InferDepthToSpace(const InferContext& c) { return InferDepth(c, false); }
 
-constexpr const char* kDepthLimits = "NCHW_VECT_C is refused";
-const OpRegistrar kDepth[] = {
-    OpRegistrar({.name = "SpaceToDepth",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferSpaceToDepth,
-                 .rows = RowsOfInput0,
-                 .tensorflow = {"SpaceToDepth"},
-                 .limits = kDepthLimits}),
-    OpRegistrar({.name = "DepthToSpace",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
-                 .infer = InferDepthToSpace,
-                 .rows = RowsOfInput0,
-                 .tensorflow = {"DepthToSpace"},
-                 .limits = kDepthLimits}),
-};
+OpDef Depth(const char* name, ops::InferFunction infer) {
+  return {.name = name,
+          .infer = infer,
+          .rows = RowsOfInput0,
+          .input_types = "T[_,_,_,_]",
+          .limits = "NCHW_VECT_C is refused"};
+}
+const OpRegistrar kDepth[] = {OpRegistrar(Depth("SpaceToDepth", InferSpaceToDepth)),
+                              OpRegistrar(Depth("DepthToSpace", InferDepthToSpace))};
 
 // [batch, rows, cols, depth] -> [batch, out_rows, out_cols, ksize_rows * ksize_cols * depth].
 absl::StatusOr<Types> InferPatches(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   if (!c.shape(0).rank_known()) return ops::One(c.dtype(0), ops::UnknownDims(4));
   const std::vector<int64_t> k = c.attrs().Ints("ksizes"), s = c.attrs().Ints("strides"),
                              r = c.attrs().Ints("rates");
@@ -245,12 +203,8 @@ absl::StatusOr<Types> InferPatches(const InferContext& c) {
   out.set_dim(3, out.dim(3) * Dim(k[1]) * Dim(k[2]));
   return ops::One(c.dtype(0), std::move(out));
 }
-const OpRegistrar kPatches({.name = "ExtractImagePatches",
-                            .min_inputs = 1,
-                            .max_inputs = 1,
-                            .infer = InferPatches,
-                            .rows = RowsOfInput0,
-                            .tensorflow = {"ExtractImagePatches"}});
+const OpRegistrar kPatches(ops::Simple("ExtractImagePatches", InferPatches, RowsOfInput0),
+                           "T[_,_,_,_]");
 
 }  // namespace
 }  // namespace floe

@@ -9,21 +9,11 @@
 namespace floe {
 namespace {
 
-// Inputs `first` to `first` + 2 are a sparse tensor.
-absl::Status CheckSparse(const InferContext& c, int first) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, first, DType::kInt64));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first + 1, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, first + 2, DType::kInt64));
-  return ops::ExpectRank(c, first + 2, 1);
-}
-
 Types SparseTypes(DType dtype, Dim count, Dim rank) {
   return {{DType::kInt64, {count, rank}}, {dtype, {count}}, {DType::kInt64, {rank}}};
 }
 
 absl::StatusOr<Types> InferReorder(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
   return Types{{DType::kInt64, {ops::DimOf(c, 0, 0), ops::DimOf(c, 2, 0)}},
                {c.dtype(1), {ops::DimOf(c, 1, 0)}}};
 }
@@ -46,10 +36,6 @@ absl::StatusOr<Types> InferSparseConcat(const InferContext& c) {
 
 // Two sparse tensors[, the least sum that is kept].
 absl::StatusOr<Types> InferPair(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 3));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 4, c.dtype(1)));
-  if (c.num_inputs() > 6) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 6, 0));
   Types types = SparseTypes(c.dtype(1), Dim::Unknown(), ops::DimOf(c, 2, 0));
   if (c.node.op->name != "SparseAdd") types.pop_back();
   return types;
@@ -57,18 +43,11 @@ absl::StatusOr<Types> InferPair(const InferContext& c) {
 
 // A sparse tensor, start, size.
 absl::StatusOr<Types> InferSlice(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
-  for (int i = 3; i < 5; ++i) {
-    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, DType::kInt64));
-    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
-  }
   return SparseTypes(c.dtype(1), Dim::Unknown(), ops::DimOf(c, 2, 0));
 }
 
 // The dim to split, a sparse tensor -> as many sparse tensors as num_split says.
 absl::StatusOr<Types> InferSplit(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 1));
   const int64_t parts = c.attrs().Int("num_split");
   constexpr int64_t kMost = 1 << 20;
   if (parts < 1 || parts > kMost)
@@ -81,8 +60,6 @@ absl::StatusOr<Types> InferSplit(const InferContext& c) {
 
 // A sparse tensor, axes -> dense.
 absl::StatusOr<Types> InferSparseReduce(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, DType::kInt32));
   const Dim rank = ops::DimOf(c, 2, 0);
   std::vector<int64_t> axes;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(3, &axes));
@@ -104,61 +81,56 @@ absl::StatusOr<Types> InferSparseReduce(const InferContext& c) {
   return ops::One(c.dtype(1), std::move(out));
 }
 
-// A sparse tensor, a dense one -> the values.
-absl::StatusOr<Types> InferWithDense(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, c.dtype(1)));
+// A sparse tensor[, a dense one] -> the values.
+absl::StatusOr<Types> InferValues(const InferContext& c) {
   return ops::One(c.dtype(1), {ops::DimOf(c, 1, 0)});
 }
 absl::StatusOr<Types> InferDenseAdd(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, c.dtype(1)));
   return ops::One(c.dtype(1), c.shape(3));
 }
-absl::StatusOr<Types> InferSparseSoftmax(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
-  return ops::One(c.dtype(1), {ops::DimOf(c, 1, 0)});
-}
 
-OpDef Fixed(const std::string& name, int inputs, std::vector<std::string> outputs,
-            absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  OpDef def = ops::MixingRows(name, inputs, std::move(outputs), infer);
-  def.rows = ops::NoRows;
-  return def;
-}
 OpDef SparseConcat() {
-  OpDef def = ops::Allocating(
-      "SparseConcat", 3, {"output_indices", "output_values", "output_shape"}, InferSparseConcat);
+  OpDef def = ops::Allocating("SparseConcat", {"output_indices", "output_values", "output_shape"},
+                              InferSparseConcat);
+  def.min_inputs = 3;
   def.max_inputs = -1;
   return def;
 }
+OpDef OfPair(const char* name) {
+  return ops::Allocating(name, {"output_indices", "output_values"}, InferPair);
+}
 
 const OpRegistrar kSparse[] = {
-    OpRegistrar(Fixed("SparseReorder", 3, {"output_indices", "output_values"}, InferReorder)),
+    OpRegistrar({.name = "SparseReorder",
+                 .output_names = {"output_indices", "output_values"},
+                 .infer = InferReorder,
+                 .rows = ops::NoRows,
+                 .input_types = "int64[_,_] T[_] int64[_]"}),
     OpRegistrar(SparseConcat()),
-    OpRegistrar(
-        ops::Allocating("SparseAdd", 7, {"sum_indices", "sum_values", "sum_shape"}, InferPair)),
-    OpRegistrar(
-        ops::Allocating("SparseSparseMaximum", 6, {"output_indices", "output_values"}, InferPair)),
-    OpRegistrar(
-        ops::Allocating("SparseSparseMinimum", 6, {"output_indices", "output_values"}, InferPair)),
-    OpRegistrar(ops::Allocating("SparseSlice", 5,
-                                {"output_indices", "output_values", "output_shape"}, InferSlice)),
-    OpRegistrar(ops::Allocating("SparseSplit", 4,
+    OpRegistrar(ops::Allocating("SparseAdd", {"sum_indices", "sum_values", "sum_shape"}, InferPair),
+                "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_] U[]"),
+    OpRegistrar(OfPair("SparseSparseMaximum"), "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_]"),
+    OpRegistrar(OfPair("SparseSparseMinimum"), "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_]"),
+    OpRegistrar(ops::Allocating("SparseSlice", {"output_indices", "output_values", "output_shape"},
+                                InferSlice),
+                "int64[_,_] T[_] int64[_] int64[_] int64[_]"),
+    OpRegistrar(ops::Allocating("SparseSplit",
                                 {"output_indices:num_split", "output_values:num_split",
                                  "output_shape:num_split"},
                                 InferSplit),
-                "int64 int64 T int64"),
-    OpRegistrar(ops::Allocating("SparseReduceSum", 4, {"output"}, InferSparseReduce)),
-    OpRegistrar(ops::Allocating("SparseReduceMax", 4, {"output"}, InferSparseReduce)),
-    OpRegistrar(Fixed("SparseDenseCwiseAdd", 4, {"output"}, InferWithDense)),
-    OpRegistrar(Fixed("SparseDenseCwiseMul", 4, {"output"}, InferWithDense)),
-    OpRegistrar(Fixed("SparseDenseCwiseDiv", 4, {"output"}, InferWithDense)),
-    OpRegistrar(Fixed("SparseTensorDenseAdd", 4, {"output"}, InferDenseAdd), "i T i T"),
-    OpRegistrar(Fixed("SparseSoftmax", 3, {"output"}, InferSparseSoftmax)),
+                "int64[] int64[_,_] T[_] int64[_]"),
+    OpRegistrar(ops::Allocating("SparseReduceSum", {"output"}, InferSparseReduce),
+                "int64[_,_] T[_] int64[_] int32"),
+    OpRegistrar(ops::Allocating("SparseReduceMax", {"output"}, InferSparseReduce),
+                "int64[_,_] T[_] int64[_] int32"),
+    OpRegistrar(ops::Simple("SparseTensorDenseAdd", InferDenseAdd, ops::NoRows),
+                "i[_,_] T[_] i[_] T"),
+    OpRegistrar(ops::Simple("SparseSoftmax", InferValues, ops::NoRows), "int64[_,_] T[_] int64[_]"),
 };
+const ops::Family kWithDense({"SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv"},
+                             {.infer = InferValues,
+                              .rows = ops::NoRows,
+                              .input_types = "int64[_,_] T[_] int64[_] T"});
 
 }  // namespace
 }  // namespace floe

@@ -22,29 +22,19 @@ absl::StatusOr<Types> Parts(const InferContext& c, int data, int axis_input,
                             const std::vector<Dim>& sizes) {
   const SymShape& in = c.shape(data);
   Types types(sizes.size(), TensorType{c.dtype(data), SymShape::UnknownRank()});
-  std::vector<int64_t> axis;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(axis_input, &axis));
   if (!in.rank_known()) return types;
-  if (!known) {
-    for (TensorType& type : types) type.shape = ops::UnknownDims(in.rank());
-    return types;
-  }
-  if (axis.size() != 1)
-    return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
-  FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], in.rank()));
+  FLOE_ASSIGN_OR_RETURN(const int along, ops::AxisFrom(c, axis_input, in.rank()));
   for (size_t i = 0; i < sizes.size(); ++i) {
-    types[i].shape = in;
-    types[i].shape.set_dim(along, sizes[i]);
+    types[i].shape = along < 0 ? ops::UnknownDims(in.rank()) : in;
+    if (along >= 0) types[i].shape.set_dim(along, sizes[i]);
   }
   return types;
 }
 
 absl::StatusOr<Dim> WholeAlong(const InferContext& c, int data, int axis_input) {
-  std::vector<int64_t> axis;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(axis_input, &axis));
-  if (!known || axis.size() != 1 || !c.shape(data).rank_known()) return Dim::Unknown();
-  FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], c.shape(data).rank()));
-  return c.shape(data).dim(along);
+  if (!c.shape(data).rank_known()) return Dim::Unknown();
+  FLOE_ASSIGN_OR_RETURN(const int along, ops::AxisFrom(c, axis_input, c.shape(data).rank()));
+  return along < 0 ? Dim::Unknown() : c.shape(data).dim(along);
 }
 
 absl::StatusOr<Types> InferSplitInto(const InferContext& c) {
@@ -106,25 +96,19 @@ RowMark SplitVRows(const RowContext& c) {
 
 const OpRegistrar kSplit[] = {
     OpRegistrar({.name = "Split",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
                  .output_names = {"output:num_split"},
                  .infer = InferSplitInto,
                  .rows = SplitRows,
                  .values = ValueRule::kLinear,
                  .shape_inputs = 1,
-                 .input_types = "int32 T",
-                 .tensorflow = {"Split"}}),
+                 .input_types = "int32 T"}),
     OpRegistrar({.name = "SplitV",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
                  .output_names = {"output:num_split"},
                  .infer = InferSplitV,
                  .rows = SplitVRows,
                  .values = ValueRule::kLinear,
                  .shape_inputs = 6,
-                 .input_types = "T U int32",
-                 .tensorflow = {"SplitV"}}),
+                 .input_types = "T U int32"}),
 };
 
 absl::StatusOr<Types> InferUnpack(const InferContext& c) {
@@ -150,14 +134,12 @@ RowMark UnpackRows(const RowContext& c) {
 }
 
 const OpRegistrar kUnpack({.name = "Unpack",
-                           .min_inputs = 1,
-                           .max_inputs = 1,
                            .output_names = {"output:num"},
                            .infer = InferUnpack,
                            .rows = UnpackRows,
                            .time_major = ops::TimeMajorUnpack,
                            .values = ValueRule::kLinear,
-                           .tensorflow = {"Unpack"}});
+                           .input_types = "T"});
 
 }  // namespace
 }  // namespace floe

@@ -10,22 +10,8 @@ namespace floe {
 namespace {
 
 absl::Status ExpectSeed(const InferContext& c, int input) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, input, 1));
-  if (!IsInteger(c.dtype(input)))
-    return Bad(absl::StrCat("the seed is ", DTypeName(c.dtype(input)), ", expected integers"));
-  const Dim count = c.shape(input).rank_known() ? c.shape(input).dim(0) : Dim::Unknown();
-  if (count.concrete() && count.size() != 2)
-    return Bad(absl::StrCat("the seed has ", count.size(), " elements, expected 2"));
-  return absl::OkStatus();
-}
-
-absl::Status ExpectGenerator(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kUInt64));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, DType::kUInt64));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, DType::kInt32));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
-  return ops::ExpectRank(c, 3, 0);
+  if (IsInteger(c.dtype(input))) return absl::OkStatus();
+  return Bad(absl::StrCat("the seed is ", DTypeName(c.dtype(input)), ", expected integers"));
 }
 
 enum class Kind : uint8_t { kFloat, kInt, kFullInt };
@@ -33,11 +19,7 @@ enum class Kind : uint8_t { kFloat, kInt, kFullInt };
 // shape, seed (or key, counter, algorithm)[, low, high].
 template <Kind kKind, bool kSecond>
 absl::StatusOr<Types> Infer(const InferContext& c) {
-  if (kSecond) {
-    FLOE_RETURN_IF_ERROR(ExpectGenerator(c));
-  } else {
-    FLOE_RETURN_IF_ERROR(ExpectSeed(c, 1));
-  }
+  if (!kSecond) FLOE_RETURN_IF_ERROR(ExpectSeed(c, 1));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
   const DType usual = kKind == Kind::kFloat ? DType::kFloat32
                       : kKind == Kind::kInt ? c.dtype(c.num_inputs() - 1)
@@ -49,32 +31,24 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
           : ops::TypeAttrOf(c, "dtype", usual,
                             {DType::kInt32, DType::kInt64, DType::kUInt32, DType::kUInt64});
   if (!dtype.ok()) return dtype.status();
-  for (int i = c.num_inputs() - 2; kKind == Kind::kInt && i < c.num_inputs(); ++i) {
+  for (int i = c.num_inputs() - 2; kKind == Kind::kInt && i < c.num_inputs(); ++i)
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, *dtype));
-    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 0));
-  }
   return ops::One(*dtype, std::move(shape));
 }
 
 // A number's place in the output decides it.
 template <Kind kKind, bool kSecond>
-OpDef Random(const std::string& name) {
-  const int inputs = (kSecond ? 4 : 2) + (kKind == Kind::kInt ? 2 : 0);
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = Infer<kKind, kSecond>,
+OpDef Random() {
+  constexpr bool kBounds = kKind == Kind::kInt;
+  return {.infer = Infer<kKind, kSecond>,
           .rows = ops::NoRows,
           .shape_inputs = 1,
-          .tensorflow = {name}};
+          .input_types = kSecond   ? kBounds ? "S uint64[_] uint64[_] int32[] T[] T[]"
+                                             : "S uint64[_] uint64[_] int32[]"
+                         : kBounds ? "S T[2] U[] U[]"
+                                   : "S T[2]"};
 }
 
-// shape, seed (or key, counter, algorithm), parameters that broadcast to the last dims.
-template <bool kSecond>
-absl::Status CheckDraw(const InferContext& c) {
-  if (kSecond) return ExpectGenerator(c);
-  return ExpectSeed(c, 1);
-}
 constexpr std::initializer_list<DType> kFloating = {DType::kFloat32, DType::kFloat64,
                                                     DType::kFloat16};
 constexpr std::initializer_list<DType> kCounted = {DType::kFloat32, DType::kFloat64,
@@ -86,39 +60,36 @@ absl::Status ExpectParameter(const InferContext& c, std::initializer_list<DType>
   return Bad(absl::StrCat("parameters of ", DTypeName(dtype)));
 }
 
+// shape, seed (or key, counter, algorithm), parameters that broadcast to the last dims.
 template <bool kSecond>
 absl::StatusOr<Types> InferGamma(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckDraw<kSecond>(c));
+  if (!kSecond) FLOE_RETURN_IF_ERROR(ExpectSeed(c, 1));
   FLOE_RETURN_IF_ERROR(ExpectParameter(c, kFloating));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
   return ops::One(c.dtype(c.num_inputs() - 1), std::move(shape));
 }
 absl::StatusOr<Types> InferCounts(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckDraw<false>(c));
-  if (c.num_inputs() == 3) {
-    FLOE_RETURN_IF_ERROR(ExpectParameter(c, kCounted));
-  } else {
-    FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 2));
-    FLOE_RETURN_IF_ERROR(ExpectParameter(c, kFloating));
-  }
+  FLOE_RETURN_IF_ERROR(ExpectSeed(c, 1));
+  FLOE_RETURN_IF_ERROR(ExpectParameter(c, c.num_inputs() == 3 ? kCounted : kFloating));
   FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::TypeAttrOf(c, "dtype", DType::kInt64, kCounted));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
   return ops::One(dtype, std::move(shape));
 }
 absl::StatusOr<Types> InferTruncated(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckDraw<false>(c));
-  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 2));
+  FLOE_RETURN_IF_ERROR(ExpectSeed(c, 1));
   FLOE_RETURN_IF_ERROR(ExpectParameter(c, {DType::kFloat32, DType::kFloat64}));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
   return ops::One(c.dtype(2), std::move(shape));
 }
 
-OpDef Draw(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
+OpDef Draw(const char* name, ops::InferFunction infer, const char* types,
            const char* limits = nullptr) {
-  OpDef def = ops::Simple(name, inputs, infer, ops::NoRows);
-  def.shape_inputs = 1;
-  def.limits = limits;
-  return def;
+  return {.name = name,
+          .infer = infer,
+          .rows = ops::NoRows,
+          .shape_inputs = 1,
+          .input_types = types,
+          .limits = limits};
 }
 
 const TensorType kKey{DType::kUInt64, {1}}, kCounter{DType::kUInt64, {2}},
@@ -134,29 +105,33 @@ absl::StatusOr<Types> InferKeyCounterAlg(const InferContext& c) {
 }
 absl::StatusOr<Types> InferAlg(const InferContext&) { return Types{kAlgorithm}; }
 
+const ops::Family kFloats({"StatelessRandomUniform", "StatelessRandomNormal",
+                           "StatelessTruncatedNormal"},
+                          Random<Kind::kFloat, false>());
+const ops::Family kFloatsV2({"StatelessRandomUniformV2", "StatelessRandomNormalV2",
+                             "StatelessTruncatedNormalV2"},
+                            Random<Kind::kFloat, true>());
+const ops::Family kInts({"StatelessRandomUniformInt"}, Random<Kind::kInt, false>());
+const ops::Family kIntsV2({"StatelessRandomUniformIntV2"}, Random<Kind::kInt, true>());
+const ops::Family kFullInts({"StatelessRandomUniformFullInt"}, Random<Kind::kFullInt, false>());
+const ops::Family kFullIntsV2({"StatelessRandomUniformFullIntV2"}, Random<Kind::kFullInt, true>());
+
 const OpRegistrar kStatelessRandom[] = {
-    OpRegistrar(Random<Kind::kFloat, false>("StatelessRandomUniform")),
-    OpRegistrar(Random<Kind::kFloat, false>("StatelessRandomNormal")),
-    OpRegistrar(Random<Kind::kFloat, false>("StatelessTruncatedNormal")),
-    OpRegistrar(Random<Kind::kInt, false>("StatelessRandomUniformInt")),
-    OpRegistrar(Random<Kind::kFullInt, false>("StatelessRandomUniformFullInt")),
-    OpRegistrar(Random<Kind::kFloat, true>("StatelessRandomUniformV2")),
-    OpRegistrar(Random<Kind::kFloat, true>("StatelessRandomNormalV2")),
-    OpRegistrar(Random<Kind::kFloat, true>("StatelessTruncatedNormalV2")),
-    OpRegistrar(Random<Kind::kInt, true>("StatelessRandomUniformIntV2")),
-    OpRegistrar(Random<Kind::kFullInt, true>("StatelessRandomUniformFullIntV2")),
-    OpRegistrar(Draw("StatelessRandomGammaV2", 3, InferGamma<false>)),
-    OpRegistrar(Draw("StatelessRandomGammaV3", 5, InferGamma<true>)),
-    OpRegistrar(Draw("StatelessRandomPoisson", 3, InferCounts)),
-    OpRegistrar(Draw("StatelessRandomBinomial", 4, InferCounts)),
-    OpRegistrar(Draw("StatelessParameterizedTruncatedNormal", 6, InferTruncated,
+    OpRegistrar(Draw("StatelessRandomGammaV2", InferGamma<false>, "S T[2] U")),
+    OpRegistrar(
+        Draw("StatelessRandomGammaV3", InferGamma<true>, "S uint64[_] uint64[_] int32[] T")),
+    OpRegistrar(Draw("StatelessRandomPoisson", InferCounts, "S T[2] U")),
+    OpRegistrar(Draw("StatelessRandomBinomial", InferCounts, "S T[2] U U")),
+    OpRegistrar(Draw("StatelessParameterizedTruncatedNormal", InferTruncated, "S T[2] U U U U",
                      "float32 and float64; TensorFlow's numbers of one thread: with more, it "
                      "skips numbers for each thread")),
     OpRegistrar(
-        ops::MixingRows("StatelessRandomGetKeyCounter", 1, {"key", "counter"}, InferKeyCounter)),
-    OpRegistrar(ops::MixingRows("StatelessRandomGetKeyCounterAlg", 1, {"key", "counter", "alg"},
-                                InferKeyCounterAlg)),
-    OpRegistrar(ops::MixingRows("StatelessRandomGetAlg", 0, {"alg"}, InferAlg)),
+        ops::MixingRows("StatelessRandomGetKeyCounter", {"key", "counter"}, InferKeyCounter),
+        "T[2]"),
+    OpRegistrar(ops::MixingRows("StatelessRandomGetKeyCounterAlg", {"key", "counter", "alg"},
+                                InferKeyCounterAlg),
+                "T[2]"),
+    OpRegistrar(ops::MixingRows("StatelessRandomGetAlg", {"alg"}, InferAlg)),
 };
 
 }  // namespace

@@ -199,15 +199,12 @@ RowMark StridedSliceRows(const RowContext& c) {
 }
 
 const OpRegistrar kStridedSlice({.name = "StridedSlice",
-                                 .min_inputs = 4,
-                                 .max_inputs = 4,
                                  .infer = InferStridedSlice,
                                  .rows = StridedSliceRows,
                                  .time_major = ops::TimeMajorStridedSlice,
                                  .values = ValueRule::kLinear,
                                  .shape_inputs = 14,
-                                 .input_types = "T U U U",
-                                 .tensorflow = {"StridedSlice"}});
+                                 .input_types = "T U U U"});
 
 absl::StatusOr<Types> InferSliceOp(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -256,14 +253,11 @@ RowMark SliceRows(const RowContext& c) {
 }
 
 const OpRegistrar kSlice({.name = "Slice",
-                          .min_inputs = 3,
-                          .max_inputs = 3,
                           .infer = InferSliceOp,
                           .rows = SliceRows,
                           .values = ValueRule::kLinear,
                           .shape_inputs = 6,
-                          .input_types = "T i i",
-                          .tensorflow = {"Slice"}});
+                          .input_types = "T i i"});
 
 }  // namespace
 }  // namespace floe

@@ -6,9 +6,6 @@
 namespace floe {
 namespace {
 
-absl::StatusOr<Types> InferString(const InferContext& c) {
-  return ops::One(DType::kString, c.shape(0));
-}
 absl::StatusOr<Types> InferToNumber(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
                         ops::TypeAttrOf(c, "out_type", DType::kFloat32,
@@ -33,49 +30,24 @@ absl::StatusOr<Types> InferJoin(const InferContext& c) {
   return ops::One(DType::kString, std::move(out));
 }
 
-absl::StatusOr<Types> InferBucket(const InferContext& c) {
-  return ops::One(DType::kInt64, c.shape(0));
-}
-absl::StatusOr<Types> InferMatch(const InferContext& c) {
-  return ops::One(DType::kBool, c.shape(0));
-}
-
+constexpr ops::InferFunction kString = ops::InferEach<DType::kString>,
+                             kBool = ops::InferEach<DType::kBool>,
+                             kBucket = ops::InferEach<DType::kInt64>;
 // Only the strings have rows, not pattern and rewrite.
-RowMark RegexRows(const RowContext& c) {
-  return c.OthersConstant(1) ? ops::MarkOfData(c, 0, true) : RowsNever(c);
-}
+constexpr RowRule kRegexRows = ops::RowsFromRankAlone<0>;
 
-OpDef Regex(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
-            int inputs) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = infer,
-          .rows = RegexRows,
-          .tensorflow = {name}};
-}
-
-OpDef Elementwise(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
-                  int most = 1) {
-  return {.name = name,
-          .min_inputs = 1,
-          .max_inputs = most,
-          .infer = infer,
-          .rows = RowsElementwise,
-          .tensorflow = {name}};
-}
 const OpRegistrar kStrings[] = {
-    OpRegistrar(Elementwise("StringLower", InferString), "string"),
-    OpRegistrar(Elementwise("StringUpper", InferString), "string"),
-    OpRegistrar(Elementwise("AsString", InferString)),
-    OpRegistrar(Elementwise("StringToNumber", InferToNumber), "string"),
-    OpRegistrar(Elementwise("StringJoin", InferJoin, -1), "string*"),
-    OpRegistrar(Elementwise("StringStrip", InferString)),
-    OpRegistrar(Elementwise("StringToHashBucketFast", InferBucket)),
-    OpRegistrar(Regex("StaticRegexReplace", InferString, 1), "string"),
-    OpRegistrar(Regex("StaticRegexFullMatch", InferMatch, 1)),
-    OpRegistrar(Regex("RegexReplace", InferString, 3)),
-    OpRegistrar(Regex("RegexFullMatch", InferMatch, 2)),
+    OpRegistrar(ops::Simple("StringLower", kString, RowsElementwise), "string"),
+    OpRegistrar(ops::Simple("StringUpper", kString, RowsElementwise), "string"),
+    OpRegistrar(ops::Simple("AsString", kString, RowsElementwise), "T"),
+    OpRegistrar(ops::Simple("StringToNumber", InferToNumber, RowsElementwise), "string"),
+    OpRegistrar(ops::Simple("StringJoin", InferJoin, RowsElementwise), "string*"),
+    OpRegistrar(ops::Simple("StringStrip", kString, RowsElementwise), "T"),
+    OpRegistrar(ops::Simple("StringToHashBucketFast", kBucket, RowsElementwise), "T"),
+    OpRegistrar(ops::Simple("StaticRegexReplace", kString, kRegexRows), "string"),
+    OpRegistrar(ops::Simple("StaticRegexFullMatch", kBool, kRegexRows), "T"),
+    OpRegistrar(ops::Simple("RegexReplace", kString, kRegexRows), "T U V"),
+    OpRegistrar(ops::Simple("RegexFullMatch", kBool, kRegexRows), "T U"),
 };
 
 }  // namespace

@@ -61,15 +61,14 @@ OpDef Table(const std::string& name) {
 }
 
 // Ops that fill a table and give nothing.
-OpDef Filler(const std::string& name, int inputs) {
+OpDef Filler(const std::string& name, const char* types) {
   return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
           .outputs = 0,
           .infer = ops::InferNothing,
           .rows = RowsNever,
           .effect = true,
           .stateful = true,
+          .input_types = types,
           .tensorflow = {name, name + "V2"},
           .without_kernel = "run once, while the model is loaded"};
 }
@@ -78,20 +77,16 @@ const OpRegistrar kTables[] = {
     OpRegistrar(Table("HashTable")),
     OpRegistrar(Table("MutableHashTable")),
     OpRegistrar(Table("MutableHashTableOfTensors")),
-    OpRegistrar(Filler("InitializeTable", 3)),
-    OpRegistrar(Filler("InitializeTableFromTextFile", 2), "resource string"),
-    OpRegistrar(Filler("LookupTableImport", 3)),
-    OpRegistrar(Filler("LookupTableInsert", 3)),
+    OpRegistrar(Filler("InitializeTable", "T U V")),
+    OpRegistrar(Filler("InitializeTableFromTextFile", "resource string")),
+    OpRegistrar(Filler("LookupTableImport", "T U V")),
+    OpRegistrar(Filler("LookupTableInsert", "T U V")),
     OpRegistrar({.name = "LookupTableFind",
-                 .min_inputs = 3,
-                 .max_inputs = 3,
                  .infer = InferFind,
                  .rows = FindRows,
                  .input_types = "resource T U",
                  .tensorflow = {"LookupTableFind", "LookupTableFindV2"}}),
     OpRegistrar({.name = "LookupTableSize",
-                 .min_inputs = 1,
-                 .max_inputs = 1,
                  .infer = InferTablesSize,
                  .rows = RowsNever,
                  .input_types = "resource",

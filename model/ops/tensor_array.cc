@@ -8,13 +8,13 @@
 namespace floe {
 namespace {
 
+using ops::ListOp;
 using ops::MakeList;
 
 TensorType Flow(ListTypePtr list) { return {DType::kFloat32, SymShape(), std::move(list)}; }
 
 SymShape DeclaredShape(const InferContext& c) {
-  SymShape shape = c.attrs().Get<SymShape>("element_shape", SymShape::UnknownRank());
-  return shape;
+  return c.attrs().Get<SymShape>("element_shape", SymShape::UnknownRank());
 }
 
 // TensorArrayV3(size) -> handle, flow
@@ -41,8 +41,7 @@ absl::StatusOr<Types> InferRead(const InferContext& c) {
 
 // TensorArrayGatherV3(handle, indices, flow)
 absl::StatusOr<Types> InferArrayGather(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  const Dim size = c.shape(1).rank_known() ? c.shape(1).dim(0) : Dim::Unknown();
+  const Dim size = ops::DimOf(c, 1, 0);
   return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid),
                   ops::WithDim0(size, ops::ElementShape(c.inputs[2].type.list, DeclaredShape(c))));
 }
@@ -76,8 +75,6 @@ absl::StatusOr<Types> InferArraySplit(const InferContext& c) {
   return Types{Flow(ops::Written(c.inputs[3].type.list, element))};
 }
 
-absl::StatusOr<Types> InferClose(const InferContext&) { return Types{}; }
-
 // The handle is neither constant nor rows of anything; what matters is the flow. It counts as
 // constant so that loops may carry it.
 RowMark ArrayRows(const RowContext& c) { return ops::MarkOfNew(c, ops::kNone, 0); }
@@ -99,40 +96,24 @@ RowMark SizeRows(const RowContext& c) {
                                                                     : RowsNever(c);
 }
 
-OpDef Array(const std::string& name, int inputs,
-            absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows,
-            std::vector<std::string> outputs = {}) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .output_names = std::move(outputs),
-          .infer = infer,
-          .rows = rows,
-          .time_major = rows,
-          .by_row = rows,
-          .allocates = true,
-          .stateful = true,
-          .tensorflow = {name}};
-}
-
 OpDef CloseArray() {
-  OpDef def = Array("TensorArrayCloseV3", 1, InferClose, RowsNever);
+  OpDef def = ListOp("TensorArrayCloseV3", ops::InferNothing, RowsNever);
   def.outputs = 0;
   return def;
 }
 
 const OpRegistrar kArrays[] = {
-    OpRegistrar(Array("TensorArrayV3", 1, InferArray, ArrayRows, {"handle", "flow"}), "int32"),
-    OpRegistrar(Array("TensorArrayWriteV3", 4, InferWrite, WriteRows), "resource int32 T float32"),
-    OpRegistrar(Array("TensorArrayReadV3", 3, InferRead, ReadRows), "resource int32 float32"),
-    OpRegistrar(Array("TensorArrayGatherV3", 3, InferArrayGather, ArrayGatherRows),
-                "resource int32 float32"),
-    OpRegistrar(Array("TensorArrayScatterV3", 4, InferScatter, ArrayScatterRows),
+    OpRegistrar(ListOp("TensorArrayV3", InferArray, ArrayRows, {"handle", "flow"}), "int32"),
+    OpRegistrar(ListOp("TensorArrayWriteV3", InferWrite, WriteRows), "resource int32 T float32"),
+    OpRegistrar(ListOp("TensorArrayReadV3", InferRead, ReadRows), "resource int32 float32"),
+    OpRegistrar(ListOp("TensorArrayGatherV3", InferArrayGather, ArrayGatherRows),
+                "resource int32[_] float32"),
+    OpRegistrar(ListOp("TensorArrayScatterV3", InferScatter, ArrayScatterRows),
                 "resource int32 T float32"),
-    OpRegistrar(Array("TensorArraySizeV3", 2, InferArraySize, SizeRows), "resource float32"),
-    OpRegistrar(Array("TensorArrayConcatV3", 2, InferArrayConcat, RowsNever, {"value", "lengths"}),
+    OpRegistrar(ListOp("TensorArraySizeV3", InferArraySize, SizeRows), "resource float32"),
+    OpRegistrar(ListOp("TensorArrayConcatV3", InferArrayConcat, RowsNever, {"value", "lengths"}),
                 "resource float32"),
-    OpRegistrar(Array("TensorArraySplitV3", 4, InferArraySplit, RowsNever),
+    OpRegistrar(ListOp("TensorArraySplitV3", InferArraySplit, RowsNever),
                 "resource T int64 float32"),
     OpRegistrar(CloseArray(), "resource"),
 };

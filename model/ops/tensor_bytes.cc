@@ -16,24 +16,20 @@ absl::StatusOr<Types> InferText(const InferContext& c) {
 }
 
 absl::StatusOr<Types> InferBytesParse(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
   const DType dtype = ops::TypeAttr(c, "out_type", DType::kInvalid);
   if (dtype == DType::kInvalid || IsHandle(dtype))
     return Bad(absl::StrCat("out_type is ", DTypeName(dtype)));
   return ops::One(dtype, SymShape::UnknownRank());
 }
 
-OpDef StringFormat() {
-  OpDef def = ops::Simple("StringFormat", 0, InferText, RowsNever);
-  def.max_inputs = -1;
-  def.limits = "complex numbers are refused";
-  return def;
-}
-
 const OpRegistrar kBytes[] = {
-    OpRegistrar(StringFormat()),
-    OpRegistrar(ops::Simple("SerializeTensor", 1, InferText, RowsNever)),
-    OpRegistrar(ops::Allocating("ParseTensor", 1, {"output"}, InferBytesParse), "string"),
+    OpRegistrar({.name = "StringFormat",
+                 .infer = InferText,
+                 .rows = RowsNever,
+                 .input_types = "?",
+                 .limits = "complex numbers are refused"}),
+    OpRegistrar(ops::Simple("SerializeTensor", InferText, RowsNever), "T"),
+    OpRegistrar(ops::Allocating("ParseTensor", {"output"}, InferBytesParse), "string[]"),
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace floe {
 namespace {
 
 using ops::ListHandle;
+using ops::ListOp;
 using ops::MakeList;
 using ops::SpelledShape;
 
@@ -105,9 +106,8 @@ absl::StatusOr<Types> InferStack(const InferContext& c) {
 
 // TensorListGather(list, indices, element_shape)
 absl::StatusOr<Types> InferListGather(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   FLOE_ASSIGN_OR_RETURN(const SymShape declared, SpelledShape(c, 2));
-  const Dim size = c.shape(1).rank_known() ? c.shape(1).dim(0) : Dim::Unknown();
+  const Dim size = ops::DimOf(c, 1, 0);
   return ops::One(ElementType(c), ops::WithDim0(size, ops::ElementShape(ListOf(c), declared)));
 }
 
@@ -187,47 +187,30 @@ RowMark ListResizeRows(const RowContext& c) {
   return c.OthersConstant(1) && c.marks[0] != RowMark::kRowList ? c.marks[0] : RowsNever(c);
 }
 
-// Handles are never constants of a graph, so that files of one can hold them all: hence `stateful`.
-OpDef List(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
-           RowRule rows, std::vector<std::string> outputs = {}) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .output_names = std::move(outputs),
-          .infer = infer,
-          .rows = rows,
-          .time_major = rows,
-          .by_row = rows,
-          .allocates = true,
-          .stateful = true,
-          .tensorflow = {name}};
-}
-
 const OpRegistrar kLists[] = {
-    OpRegistrar(List("EmptyTensorList", 2, InferEmpty, EmptyRows), "i int32"),
-    OpRegistrar(List("TensorListReserve", 2, InferReserve, ReserveRows), "i int32"),
-    OpRegistrar(List("TensorListFromTensor", 2, InferFromTensor, FromTensorRows), "T i"),
-    OpRegistrar(List("TensorListGetItem", 3, InferGetItem, GetItemRows), "variant int32 i"),
-    OpRegistrar(List("TensorListSetItem", 3, InferSetItem, SetItemRows), "variant int32 T"),
-    OpRegistrar(List("TensorListPushBack", 2, InferPushBack, PushBackRows), "variant T"),
-    OpRegistrar(
-        List("TensorListPopBack", 2, InferPopBack, PopBackRows, {"output_handle", "tensor"}),
-        "variant int32"),
-    OpRegistrar(List("TensorListLength", 1, InferLength, LengthRows), "variant"),
-    OpRegistrar(List("TensorListElementShape", 1, InferElementShape, RowsNever), "variant"),
-    OpRegistrar(List("TensorListResize", 2, InferListResize, ListResizeRows), "variant int32"),
-    OpRegistrar(List("TensorListStack", 2, InferStack, StackRows), "variant int32"),
-    OpRegistrar(List("TensorListGather", 3, InferListGather, ListGatherRows),
-                "variant int32 int32"),
-    OpRegistrar(List("TensorListConcat", 1, InferListConcat, RowsNever, {"tensor", "lengths"}),
+    OpRegistrar(ListOp("EmptyTensorList", InferEmpty, EmptyRows), "i int32"),
+    OpRegistrar(ListOp("TensorListReserve", InferReserve, ReserveRows), "i int32"),
+    OpRegistrar(ListOp("TensorListFromTensor", InferFromTensor, FromTensorRows), "T i"),
+    OpRegistrar(ListOp("TensorListGetItem", InferGetItem, GetItemRows), "variant int32 i"),
+    OpRegistrar(ListOp("TensorListSetItem", InferSetItem, SetItemRows), "variant int32 T"),
+    OpRegistrar(ListOp("TensorListPushBack", InferPushBack, PushBackRows), "variant T"),
+    OpRegistrar(ListOp("TensorListPopBack", InferPopBack, PopBackRows, {"output_handle", "tensor"}),
+                "variant int32"),
+    OpRegistrar(ListOp("TensorListLength", InferLength, LengthRows), "variant"),
+    OpRegistrar(ListOp("TensorListElementShape", InferElementShape, RowsNever), "variant"),
+    OpRegistrar(ListOp("TensorListResize", InferListResize, ListResizeRows), "variant int32"),
+    OpRegistrar(ListOp("TensorListStack", InferStack, StackRows), "variant int32"),
+    OpRegistrar(ListOp("TensorListGather", InferListGather, ListGatherRows),
+                "variant int32[_] int32"),
+    OpRegistrar(ListOp("TensorListConcat", InferListConcat, RowsNever, {"tensor", "lengths"}),
                 "variant"),
-    OpRegistrar(List("TensorListConcatV2", 3, InferListConcat, RowsNever, {"tensor", "lengths"}),
+    OpRegistrar(ListOp("TensorListConcatV2", InferListConcat, RowsNever, {"tensor", "lengths"}),
                 "variant i int64"),
-    OpRegistrar(List("TensorListSplit", 3, InferListSplit, RowsNever), "T i int64"),
-    OpRegistrar(List("TensorListScatter", 3, InferListScatter, ListScatterRows), "T int32 i"),
-    OpRegistrar(List("TensorListScatterV2", 4, InferListScatter, ListScatterRows),
+    OpRegistrar(ListOp("TensorListSplit", InferListSplit, RowsNever), "T i int64"),
+    OpRegistrar(ListOp("TensorListScatter", InferListScatter, ListScatterRows), "T int32 i"),
+    OpRegistrar(ListOp("TensorListScatterV2", InferListScatter, ListScatterRows),
                 "T int32 i int32"),
-    OpRegistrar(List("TensorListScatterIntoExistingList", 3, InferScatterInto, ScatterIntoRows),
+    OpRegistrar(ListOp("TensorListScatterIntoExistingList", InferScatterInto, ScatterIntoRows),
                 "variant T int32"),
 };
 

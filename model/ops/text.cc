@@ -21,7 +21,6 @@ absl::StatusOr<Types> InferTextLength(const InferContext& c) {
 // input, pos, len.
 absl::StatusOr<Types> InferSubstr(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckUnit(c));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, c.dtype(1)));
   FLOE_ASSIGN_OR_RETURN(const SymShape places, ops::Merge(c.shape(1), c.shape(2)));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(0), places));
   return ops::One(DType::kString, std::move(shape));
@@ -33,28 +32,16 @@ absl::StatusOr<Types> InferTextBucket(const InferContext& c) {
     return Bad("key must be two numbers");
   return ops::One(DType::kInt64, c.shape(0));
 }
-absl::StatusOr<Types> InferSameShape(const InferContext& c) {
-  return ops::One(DType::kString, c.shape(0));
-}
-OpDef EachString(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
-                 int inputs = 1) {
-  return ops::Simple(name, inputs, infer, RowsElementwise);
-}
-
-absl::StatusOr<Types> InferScript(const InferContext& c) {
-  return ops::One(DType::kInt32, c.shape(0));
+OpDef EachString(const char* name, ops::InferFunction infer) {
+  return ops::Simple(name, infer, RowsElementwise);
 }
 
 // data, method -> 8 bytes for each row.
 absl::StatusOr<Types> InferFingerprint(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
   if (IsHandle(c.dtype(0))) return Bad(absl::StrCat("data is ", DTypeName(c.dtype(0))));
   const SymShape& in = c.shape(0);
   if (in.rank_known() && in.rank() == 0) return Bad("data is a scalar");
   return ops::One(DType::kUInt8, {in.rank_known() ? in.dim(0) : Dim::Unknown(), Dim(8)});
-}
-RowMark FingerprintRows(const RowContext& c) {
-  return c.OthersConstant(1) ? ops::MarkOfData(c, 0, true) : RowsNever(c);
 }
 
 // Numbers that the bytes of each string hold, along a last dim.
@@ -72,8 +59,6 @@ absl::StatusOr<Types> InferDecodeRaw(const InferContext& c) {
 
 // data, splits -> n-grams, splits.
 absl::StatusOr<Types> InferNGrams(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   for (const int64_t width : c.attrs().Ints("ngram_widths")) {
     if (width < 1 || width > INT32_MAX)
       return Bad(absl::StrCat("ngram_widths holds ", width, ", expected 1 or more"));
@@ -115,15 +100,11 @@ absl::StatusOr<Types> InferTranscode(const InferContext& c) {
 absl::StatusOr<Types> InferUnicodeEncode(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckErrors(c));
   FLOE_RETURN_IF_ERROR(CheckOutputEncoding(c));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   return Types{ops::UnknownVector(DType::kString)};
 }
 
 // input, delimiters -> indices, values, dense shape.
-absl::StatusOr<Types> InferTextSplit(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
+absl::StatusOr<Types> InferTextSplit(const InferContext&) {
   return Types{{DType::kInt64, {Dim::Unknown(), 2}},
                ops::UnknownVector(DType::kString),
                {DType::kInt64, {2}}};
@@ -165,34 +146,34 @@ absl::StatusOr<Types> InferTextCross(const InferContext& c) {
 }
 OpDef Cross(const std::string& name) {
   OpDef def =
-      ops::Allocating(name, 0, {"output_indices", "output_values", "output_shape"}, InferTextCross);
+      ops::Allocating(name, {"output_indices", "output_values", "output_shape"}, InferTextCross);
   def.max_inputs = -1;
   return def;
 }
 
 const OpRegistrar kText[] = {
     OpRegistrar(EachString("StringLength", InferTextLength), "string"),
-    OpRegistrar(EachString("Substr", InferSubstr, 3), "string i i"),
+    OpRegistrar(EachString("Substr", InferSubstr), "string i i"),
     OpRegistrar(EachString("StringToHashBucket", InferTextBucket), "string"),
     OpRegistrar(EachString("StringToHashBucketStrong", InferTextBucket), "string"),
-    OpRegistrar(EachString("EncodeBase64", InferSameShape), "string"),
-    OpRegistrar(EachString("DecodeBase64", InferSameShape), "string"),
+    OpRegistrar(EachString("EncodeBase64", ops::InferEach<DType::kString>), "string"),
+    OpRegistrar(EachString("DecodeBase64", ops::InferEach<DType::kString>), "string"),
     OpRegistrar(EachString("UnicodeTranscode", InferTranscode), "string"),
-    OpRegistrar(EachString("UnicodeScript", InferScript), "int32"),
-    OpRegistrar(ops::Allocating("DecodeRaw", 1, {"output"}, InferDecodeRaw), "string"),
-    OpRegistrar(ops::Allocating("StringNGrams", 2, {"ngrams", "ngrams_splits"}, InferNGrams),
-                "string i"),
+    OpRegistrar(EachString("UnicodeScript", ops::InferEach<DType::kInt32>), "int32"),
+    OpRegistrar(ops::Allocating("DecodeRaw", {"output"}, InferDecodeRaw), "string"),
+    OpRegistrar(ops::Allocating("StringNGrams", {"ngrams", "ngrams_splits"}, InferNGrams),
+                "string[_] i[_]"),
+    OpRegistrar(ops::Allocating("UnicodeDecode", {"row_splits", "char_values"}, InferUnicodeDecode),
+                "string"),
     OpRegistrar(
-        ops::Allocating("UnicodeDecode", 1, {"row_splits", "char_values"}, InferUnicodeDecode),
-        "string"),
-    OpRegistrar(
-        ops::Allocating("UnicodeDecodeWithOffsets", 1,
+        ops::Allocating("UnicodeDecodeWithOffsets",
                         {"row_splits", "char_values", "char_to_byte_starts"}, InferUnicodeDecode),
         "string"),
-    OpRegistrar(ops::Allocating("UnicodeEncode", 2, {"output"}, InferUnicodeEncode), "int32 i"),
-    OpRegistrar(ops::Allocating("StringSplit", 2, {"indices", "values", "shape"}, InferTextSplit),
-                "string string"),
-    OpRegistrar(ops::Simple("Fingerprint", 2, InferFingerprint, FingerprintRows), "? string"),
+    OpRegistrar(ops::Allocating("UnicodeEncode", {"output"}, InferUnicodeEncode), "int32[_] i[_]"),
+    OpRegistrar(ops::Allocating("StringSplit", {"indices", "values", "shape"}, InferTextSplit),
+                "string[_] string[]"),
+    OpRegistrar(ops::Simple("Fingerprint", InferFingerprint, ops::RowsFromRankAlone<1>),
+                "T string[]"),
     OpRegistrar(Cross("SparseCross")),
     OpRegistrar(Cross("SparseCrossV2")),
     OpRegistrar(Cross("SparseCrossHashed")),
