@@ -28,7 +28,13 @@ enum class GemmBackend : uint8_t {
 absl::StatusOr<GemmBackend> GemmBackendFromName(const std::string& name);
 const char* GemmBackendName(GemmBackend backend);
 
+// Where kernels run. There are none for kCuda yet.
+enum class DeviceKind : uint8_t { kCpu, kCuda };
+// That of the server itself: it computes constants, shapes, and what no other device is asked for.
+inline constexpr DeviceKind kHostDevice = DeviceKind::kCpu;
+
 struct KernelOptions {
+  DeviceKind device = kHostDevice;
   GemmBackend gemm = GemmBackend::kAuto;
   // By node, after the passes: the route that computes it, whatever the others cost.
   std::map<std::string, std::string> routes = {};
@@ -152,11 +158,8 @@ struct KernelArgs {
 };
 using KernelFactory = absl::StatusOr<std::unique_ptr<Kernel>> (*)(const KernelArgs&);
 
-enum class DeviceKind : uint8_t { kCpu, kCuda };
-
-// Registers at start-up. `key_input`: the factory is found by the dtype of this input (or of output
-// 0 when -1); `dtypes` empty: any dtype (kernels that only move bytes, or that switch dtype
-// themselves).
+// Registers at start-up. `dtypes` empty: any dtype (kernels that only move bytes, or that switch
+// dtype themselves). Ends the process when the op has a kernel for the device and dtype already.
 class KernelRegistrar {
  public:
   KernelRegistrar(const std::string& op, DeviceKind device, std::vector<DType> dtypes,

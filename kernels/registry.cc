@@ -1,4 +1,7 @@
+#include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/kernel.h"
@@ -34,7 +37,13 @@ constexpr struct {
 KernelRegistrar::KernelRegistrar(const std::string& op, DeviceKind device,
                                  std::vector<DType> dtypes, KernelFactory make) {
   if (dtypes.empty()) dtypes.push_back(DType::kInvalid);
-  for (DType dtype : dtypes) Factories()[Key{op, device, dtype}] = make;
+  for (DType dtype : dtypes) {
+    if (Factories().emplace(Key{op, device, dtype}, make).second) continue;
+    // A mistake in the program, seen at its first start.
+    std::fprintf(stderr, "the kernel of %s for %s is registered twice\n", op.c_str(),
+                 dtype == DType::kInvalid ? "any dtype" : DTypeName(dtype));
+    std::abort();
+  }
 }
 
 KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype) {

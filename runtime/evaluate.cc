@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options) {
   const DType key = inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
-  KernelFactory make = FindKernel(node.op->name, DeviceKind::kCpu, key);
+  KernelFactory make = FindKernel(node.op->name, options.device, key);
   if (make == nullptr) {
     const char* const why = node.op->without_kernel;
     return absl::UnimplementedError(
@@ -159,7 +159,9 @@ absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const 
     out_views.push_back(view);
     out_shapes.push_back(shape);
   }
-  FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeKernel(node, infos, options));
+  KernelOptions on_host = options;
+  on_host.device = kHostDevice;
+  FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeKernel(node, infos, on_host));
   const int64_t scratch_bytes = kernel->ScratchBytes(in_shapes, out_shapes);
   FLOE_RETURN_IF_ERROR(CheckBlockBytes(scratch_bytes));
   AlignedBuffer scratch(static_cast<size_t>(scratch_bytes));

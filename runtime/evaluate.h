@@ -1,5 +1,5 @@
-// Runs one node at once, outside any plan: constant folding and shape arithmetic use the kernels
-// themselves.
+// Makes kernels. Runs one node at once, outside any plan: constant folding and shape arithmetic use
+// the kernels themselves.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace floe {
 
-// A kernel for the node on the CPU. UNIMPLEMENTED when there is none for the dtype; the message has
-// op and dtype, not the node.
+// A kernel for the node on the device of the options. UNIMPLEMENTED when it has none for the dtype;
+// the message has op and dtype, not the node.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options);
@@ -46,7 +46,8 @@ class HeapOutputs : public OutputAllocator {
   ValuePool* const pool_;
 };
 
-// `out` must be concrete unless the op allocates its outputs. Errors are the kernel's.
+// On the host, whatever the device of the options. `out` must be concrete unless the op allocates
+// its outputs. Errors are the kernel's.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs,
                                                  absl::Span<const TensorType> out,
                                                  const KernelOptions& options);

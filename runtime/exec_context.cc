@@ -89,7 +89,7 @@ size_t ExecContext::Trim() {
 }
 
 size_t ExecContext::arena_bytes() const {
-  return frame_->arena == nullptr ? 0 : frame_->arena->size();
+  return frame_->arena.size();
 }
 
 }  // namespace floe

@@ -8,7 +8,6 @@
 #include "base/budget.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
-#include "kernels/device.h"
 #include "model/tensor.h"
 #include "runtime/memory_fill.h"
 

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "base/aligned_buffer.h"
 #include "base/budget.h"
 #include "base/status.h"
 #include "model/handle.h"
@@ -47,12 +46,14 @@ absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
   rows = -1;
   FLOE_RETURN_IF_ERROR(CheckBlockBytes(static_cast<int64_t>(bytes)));
   arena_charge = MemoryCharge(static_cast<int64_t>(bytes));
-  if (arena != nullptr && arena->size() >= bytes) return absl::OkStatus();
-  arena.reset();
+  if (arena.size() >= bytes) return absl::OkStatus();
+  arena = AlignedBuffer();
   arena_share = MemoryShare();
   FLOE_ASSIGN_OR_RETURN(arena_share, TakeMemory(static_cast<int64_t>(bytes)));
-  FLOE_ASSIGN_OR_RETURN(arena, CpuDevice().Allocate(bytes));
-  return absl::OkStatus();
+  return CatchOutOfMemory([&]() -> absl::Status {
+    arena = AlignedBuffer(bytes);
+    return absl::OkStatus();
+  });
 }
 
 void Frame::Show(const Slot& slot, TensorView* view) const {
@@ -89,7 +90,7 @@ void Frame::WriteAffine(int slot) {
 }
 
 void Frame::Materialise() {
-  FillMemory(pool->fill(), arena->data(), arena->size());
+  FillMemory(pool->fill(), arena.data(), arena.size());
   slots.resize(plan->slots_.size());
   args.resize(plan->args_);
   bound.assign(plan->input_slots_.size(), false);
@@ -154,7 +155,7 @@ void Frame::BindInput(int i, const void* data, bool may_take) {
 }
 
 void Frame::PointInput(int i, void* data) {
-  if (data == nullptr) data = arena->data();  // an input without elements
+  if (data == nullptr) data = arena.data();  // an input without elements
   for (int view : plan->input_views_[i]) slots[view].data = data;
   for (int arg : plan->input_args_[i]) args[arg].data = data;
 }
@@ -255,10 +256,10 @@ void Frame::Drop() {
   settled.clear();
   for (Tensor& value : dynamic) value = Tensor();
   dynamic_scratch = Tensor();
-  if (arena == nullptr || arena->size() <= kSmallArena) return;
+  if (arena.size() <= kSmallArena) return;
   plan.reset();  // is prepared again before the next run
   rows = -1;
-  arena.reset();
+  arena = AlignedBuffer();
   arena_share = MemoryShare();
   arena_charge = MemoryCharge();
 }

@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "base/budget.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
-#include "kernels/device.h"
 #include "runtime/plan.h"
 #include "runtime/value_pool.h"
 
@@ -26,7 +26,7 @@ struct Frame {
   RunObserver* observer = nullptr;          // not owned; handed on to nested frames
   int64_t rows = -1;
   MemoryShare arena_share;
-  std::unique_ptr<DeviceMemory> arena;
+  AlignedBuffer arena;
   MemoryCharge arena_charge;
   std::vector<TensorView> slots;    // what each slot shows now
   std::vector<TensorView> args;     // of each step: inputs, then outputs
@@ -67,7 +67,7 @@ struct Frame {
   // No input is fed, and all would be read from the arena.
   void Unbind();
   int64_t SizedRows() const { return rows > 1 ? rows : 1; }  // that the arena is laid out for
-  void* Address(const AffineBytes& offset) const { return arena->data() + offset.At(SizedRows()); }
+  void* Address(const AffineBytes& offset) const { return arena.data() + offset.At(SizedRows()); }
   absl::Status Run(ThreadPool* threads);
   // Drops every value and subgraph's frame, and an arena that is more than small.
   void Drop();

@@ -53,7 +53,7 @@ bool StartsEmpty(const std::vector<Slot>& slots, const Step& step, size_t k) {
 }  // namespace
 
 absl::Status Frame::CheckStep(const Step& step) const {
-  if (plan == nullptr || rows < 0 || arena == nullptr || slots.size() != plan->slots_.size())
+  if (plan == nullptr || rows < 0 || arena.size() == 0 || slots.size() != plan->slots_.size())
     return Wrong("the frame was not prepared");
   std::vector<int> touched = step.inputs;
   touched.insert(touched.end(), step.outputs.begin(), step.outputs.end());
@@ -80,7 +80,7 @@ absl::Status Frame::CheckStep(const Step& step) const {
 // Inputs have data; what the plan has placed in the arena is there, and outputs lie on no input
 // that has a place of its own.
 absl::Status Frame::CheckValues(const Step& step, absl::Span<const TensorView> views) const {
-  const Bytes whole{arena->data(), arena->data() + arena->size()};
+  const Bytes whole{arena.data(), arena.data() + arena.size()};
   for (size_t k = 0; k < views.size(); ++k) {
     const bool input = k < step.inputs.size();
     const int s = input ? step.inputs[k] : step.outputs[k - step.inputs.size()];
@@ -108,7 +108,7 @@ absl::Status Frame::CheckScratch(const Step& step, absl::Span<const TensorView> 
   const std::byte* const scratch = Scratch(step);
   if (needed <= 0) return absl::OkStatus();
   const Bytes bytes{scratch, scratch + needed};
-  if (scratch == nullptr || scratch < arena->data() || bytes.end > arena->data() + arena->size() ||
+  if (scratch == nullptr || scratch < arena.data() || bytes.end > arena.data() + arena.size() ||
       (!step.scratch_by_run && needed > step.scratch_bytes.At(SizedRows())))
     return Wrong(absl::StrCat("it needs ", needed, " bytes of scratch, more than were planned"));
   for (size_t k = 0; k < views.size(); ++k) {

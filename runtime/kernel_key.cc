@@ -48,8 +48,8 @@ KernelKey KeyOf(const Node& node, absl::Span<const ValueInfo> inputs,
     absl::StrAppend(&key, "|", node.name);
     result.of_content = false;
   }
-  absl::StrAppend(&key, "|", static_cast<int>(options.gemm), "|",
-                  static_cast<int>(options.precision));
+  absl::StrAppend(&key, "|", static_cast<int>(options.device), "|",
+                  static_cast<int>(options.gemm), "|", static_cast<int>(options.precision));
   // Follows from the size of the whole model: other nodes than these are shared whatever it is.
   if (node.op->name == "Conv2D")
     absl::StrAppend(&key, options.fft ? "|fft " : "|direct ", options.fft_growth, "|",

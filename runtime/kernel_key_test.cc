@@ -58,6 +58,7 @@ TEST_F(KernelKeyTest, WhatTheKernelIsMadeFromCounts) {
   EXPECT_TRUE(TellsApart([&] { node_.attrs.Set("transpose_a", true); }));
   EXPECT_TRUE(TellsApart([&] { inputs_[0].type.shape = {Dim::Unknown(), 3}; }));
   EXPECT_TRUE(TellsApart([&] { inputs_[0].type.dtype = DType::kFloat64; }));
+  EXPECT_TRUE(TellsApart([&] { options_.device = DeviceKind::kCuda; }));
   EXPECT_TRUE(TellsApart([&] { options_.gemm = GemmBackend::kReference; }));
   EXPECT_TRUE(TellsApart([&] { options_.precision = Precision::kBf16; }));
   EXPECT_TRUE(TellsApart([&] { options_.routes["node"] = "gemm"; }));
