@@ -33,18 +33,23 @@ enum class DeviceKind : uint8_t { kCpu, kCuda };
 // That of the server itself: it computes constants, shapes, and what no other device is asked for.
 inline constexpr DeviceKind kHostDevice = DeviceKind::kCpu;
 
+// Of convolutions, which alone read them.
+struct ConvOptions {
+  bool fft = true;  // whether they may be computed by Fourier transforms
+  // How many times the memory of its weights the transformed ones of a convolution may take; for a
+  // model by its size.
+  double fft_growth = std::numeric_limits<double>::infinity();
+  // Between runs, where a layer's are few; for a model by its size.
+  bool weights_stay_cached = true;
+};
+
 struct KernelOptions {
-  DeviceKind device = kHostDevice;
   GemmBackend gemm = GemmBackend::kAuto;
   // By node, after the passes: the route that computes it, whatever the others cost.
   std::map<std::string, std::string> routes = {};
-  bool fft = true;  // whether convolutions may be computed by Fourier transforms
-  // How many times the memory of its weights the transformed ones of such a convolution may take;
-  // for a model by its size.
-  double fft_growth = std::numeric_limits<double>::infinity();
-  bool weights_stay_cached =
-      true;  // between runs, where a layer's are few; for a model by its size
   Precision precision = Precision::kFloat32;
+  DeviceKind device = kHostDevice;
+  ConvOptions conv = {};
 };
 
 // The routes that were open to a node, with the estimated time of one row, and the one taken.
@@ -158,12 +163,20 @@ struct KernelArgs {
 };
 using KernelFactory = absl::StatusOr<std::unique_ptr<Kernel>> (*)(const KernelArgs&);
 
+// What an op's kernels of some device and dtypes need beyond their factory.
+struct KernelTraits {
+  // The options of its family that a kernel is made from, as text: kernels of equal nodes are
+  // shared only where it is equal. Device, gemm, precision and the node's route always count. Null:
+  // nothing else does.
+  std::string (*options_key)(const KernelOptions& options) = nullptr;
+};
+
 // Registers at start-up. `dtypes` empty: any dtype (kernels that only move bytes, or that switch
 // dtype themselves). Ends the process when the op has a kernel for the device and dtype already.
 class KernelRegistrar {
  public:
   KernelRegistrar(const std::string& op, DeviceKind device, std::vector<DType> dtypes,
-                  KernelFactory make);
+                  KernelFactory make, KernelTraits traits = {});
 };
 #define FLOE_REGISTER_KERNEL(op, device, make, ...)                             \
   static const ::floe::KernelRegistrar FLOE_CONCAT_(floe_kernel_, __COUNTER__)( \
@@ -172,6 +185,8 @@ class KernelRegistrar {
 // Null when the op has no kernel there for this dtype. `dtype`: of input 0, or of output 0 for ops
 // without inputs.
 KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype);
+// What KernelTraits::options_key says for that kernel; empty without one.
+std::string FamilyOptionsKey(const std::string& op, DType dtype, const KernelOptions& options);
 // Every dtype registered for an op on a device; {kInvalid} stands for "any".
 std::vector<DType> KernelDTypes(const std::string& op, DeviceKind device);
 

@@ -18,10 +18,23 @@ struct Key {
   }
 };
 
+struct Registered {
+  KernelFactory make;
+  KernelTraits traits;
+};
+
 // Function-local, because registrars of other files run before this file's own statics may exist.
-std::map<Key, KernelFactory>& Factories() {
-  static std::map<Key, KernelFactory> factories;
-  return factories;
+std::map<Key, Registered>& Kernels() {
+  static std::map<Key, Registered> kernels;
+  return kernels;
+}
+
+const Registered* Find(const std::string& op, DeviceKind device, DType dtype) {
+  for (DType wanted : {dtype, DType::kInvalid}) {
+    const auto it = Kernels().find(Key{op, device, wanted});
+    if (it != Kernels().end()) return &it->second;
+  }
+  return nullptr;
 }
 
 constexpr struct {
@@ -35,10 +48,11 @@ constexpr struct {
 }  // namespace
 
 KernelRegistrar::KernelRegistrar(const std::string& op, DeviceKind device,
-                                 std::vector<DType> dtypes, KernelFactory make) {
+                                 std::vector<DType> dtypes, KernelFactory make,
+                                 KernelTraits traits) {
   if (dtypes.empty()) dtypes.push_back(DType::kInvalid);
   for (DType dtype : dtypes) {
-    if (Factories().emplace(Key{op, device, dtype}, make).second) continue;
+    if (Kernels().emplace(Key{op, device, dtype}, Registered{make, traits}).second) continue;
     // A mistake in the program, seen at its first start.
     std::fprintf(stderr, "the kernel of %s for %s is registered twice\n", op.c_str(),
                  dtype == DType::kInvalid ? "any dtype" : DTypeName(dtype));
@@ -47,16 +61,20 @@ KernelRegistrar::KernelRegistrar(const std::string& op, DeviceKind device,
 }
 
 KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype) {
-  for (DType wanted : {dtype, DType::kInvalid}) {
-    const auto it = Factories().find(Key{op, device, wanted});
-    if (it != Factories().end()) return it->second;
-  }
-  return nullptr;
+  const Registered* const found = Find(op, device, dtype);
+  return found == nullptr ? nullptr : found->make;
+}
+
+std::string FamilyOptionsKey(const std::string& op, DType dtype, const KernelOptions& options) {
+  const Registered* const found = Find(op, options.device, dtype);
+  return found == nullptr || found->traits.options_key == nullptr
+             ? ""
+             : found->traits.options_key(options);
 }
 
 std::vector<DType> KernelDTypes(const std::string& op, DeviceKind device) {
   std::vector<DType> dtypes;
-  for (const auto& [key, factory] : Factories()) {
+  for (const auto& [key, kernel] : Kernels()) {
     if (key.op == op && key.device == device) dtypes.push_back(key.dtype);
   }
   return dtypes;

@@ -16,7 +16,7 @@ struct StepCall {
   int64_t rows;
   // Bit i: input i is part of the model. Inputs past 63 count as computed.
   uint64_t constants = 0;
-  bool weights_stay_cached = true;  // KernelOptions
+  bool weights_stay_cached = true;  // between runs; for a model by its size
   bool dynamic = false;             // its outputs get memory during the run
   int64_t bytes_in_place = 0;       // that lie where they are wanted already, and are not moved
 };

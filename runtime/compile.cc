@@ -29,7 +29,7 @@ class Compiler {
     compiled_->program_->graph = std::move(graph);
     compiled_->signature_ = std::move(signature);
     compiled_->options_ = options;
-    compiled_->program_->weights_stay_cached = options.kernels.weights_stay_cached;
+    compiled_->program_->weights_stay_cached = options.weights_stay_cached;
   }
 
   absl::StatusOr<std::shared_ptr<const CompiledSignature>> Run() {

@@ -38,10 +38,14 @@ bool CanEvaluate(const Node& node) {
   return !node.op->stateful && !node.op->effect && node.subgraphs.empty() && !node.inputs.empty();
 }
 
+DType KernelDType(const Node& node, absl::Span<const ValueInfo> inputs) {
+  return inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options) {
-  const DType key = inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
+  const DType key = KernelDType(node, inputs);
   KernelFactory make = FindKernel(node.op->name, options.device, key);
   if (make == nullptr) {
     const char* const why = node.op->without_kernel;

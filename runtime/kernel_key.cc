@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/content_hash.h"
 #include "model/attrs_key.h"
+#include "runtime/evaluate.h"
 
 namespace floe {
 namespace {
@@ -50,10 +51,7 @@ KernelKey KeyOf(const Node& node, absl::Span<const ValueInfo> inputs,
   }
   absl::StrAppend(&key, "|", static_cast<int>(options.device), "|",
                   static_cast<int>(options.gemm), "|", static_cast<int>(options.precision));
-  // Follows from the size of the whole model: other nodes than these are shared whatever it is.
-  if (node.op->name == "Conv2D")
-    absl::StrAppend(&key, options.fft ? "|fft " : "|direct ", options.fft_growth, "|",
-                    options.weights_stay_cached);
+  absl::StrAppend(&key, "|", FamilyOptionsKey(node.op->name, KernelDType(node, inputs), options));
   const auto forced = options.routes.find(node.name);
   if (forced != options.routes.end()) absl::StrAppend(&key, "|route ", forced->second);
   result.hash = ContentHash(key.data(), key.size());

@@ -67,9 +67,9 @@ TEST_F(KernelKeyTest, WhatTheKernelIsMadeFromCounts) {
 }
 
 TEST_F(KernelKeyTest, TransformsCountForConvolutions) {
-  const auto grow = [&] { options_.fft_growth = 3; };
-  const auto turn_off = [&] { options_.fft = false; };
-  const auto leave_cache = [&] { options_.weights_stay_cached = false; };
+  const auto grow = [&] { options_.conv.fft_growth = 3; };
+  const auto turn_off = [&] { options_.conv.fft = false; };
+  const auto leave_cache = [&] { options_.conv.weights_stay_cached = false; };
   EXPECT_FALSE(TellsApart(grow));
   EXPECT_FALSE(TellsApart(turn_off));
   EXPECT_FALSE(TellsApart(leave_cache));

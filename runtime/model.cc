@@ -243,14 +243,16 @@ constexpr double kTransformedBytes = 56 << 20, kTransformedGrowth = 2;
 // Constants of so many bytes are still in the last cache when the next run begins.
 constexpr double kCachedBytes = 16 << 20;
 
-void SizeTo(const Graph& graph, KernelOptions* options) {
+void SizeTo(const Graph& graph, CompileOptions* options) {
   double bytes = 1;
   for (const Node& node : graph.nodes()) {
     const Tensor* const value = node.attrs.Find<Tensor>("value");
     if (value != nullptr) bytes += static_cast<double>(value->bytes());
   }
-  options->fft_growth = std::max(kTransformedGrowth, std::floor(kTransformedBytes / bytes));
   options->weights_stay_cached = bytes <= kCachedBytes;
+  ConvOptions& conv = options->kernels.conv;
+  conv.fft_growth = std::max(kTransformedGrowth, std::floor(kTransformedBytes / bytes));
+  conv.weights_stay_cached = options->weights_stay_cached;
 }
 
 int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
@@ -495,7 +497,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
                                                                  CompileOptions options) {
-  SizeTo(source.graph, &options.kernels);
+  SizeTo(source.graph, &options);
   auto model = std::make_shared<Model>();
   model->info_ = std::move(source.info);
   FLOE_RETURN_IF_ERROR(LoadTables(

@@ -62,6 +62,8 @@ struct CompileOptions {
   size_t max_plans = 64;  // bound of the plan cache, entries
   // Passes that do not run (runtime/passes/passes.h); tests compare with and without.
   std::vector<std::string> disabled_passes;
+  // Of the model, between runs: what estimates of steps go by. Follows from its size.
+  bool weights_stay_cached = true;
   bool line_windows = true;  // runtime/line_windows.h; tests compare with and without
   // While a model is compiled, and while a request's shapes are inferred. A run has its context's.
   ResourceLimits limits;
@@ -90,7 +92,7 @@ struct Program {
   std::vector<std::shared_ptr<const Kernel>>
       kernels;  // by node; null for inputs, constants, aliases, control flow
   std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
-  bool weights_stay_cached = true;                                                 // KernelOptions
+  bool weights_stay_cached = true;  // CompileOptions
 };
 
 // Floating-point operations of one node for inputs and outputs of these types, estimated: one for

@@ -20,7 +20,7 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config,
 }
 
 CompileOptions CompileOptionsOf(const ModelConfig& config, CompileOptions options) {
-  options.kernels.fft = config.fft;
+  options.kernels.conv.fft = config.fft;
   options.kernels.precision = config.precision;
   options.kernels.routes.insert(config.routes.begin(), config.routes.end());
   return options;

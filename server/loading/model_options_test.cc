@@ -40,7 +40,7 @@ TEST(ModelOptions, TheCompilerKeepsWhatTheModelDoesNotSay) {
   config.routes = {{"a", "fft"}, {"b", "fft"}};
   const KernelOptions kernels = CompileOptionsOf(config, given).kernels;
   EXPECT_EQ(kernels.gemm, GemmBackend::kReference);
-  EXPECT_FALSE(kernels.fft);
+  EXPECT_FALSE(kernels.conv.fft);
   EXPECT_EQ(kernels.precision, Precision::kBf16);
   EXPECT_THAT(kernels.routes, ElementsAre(Pair("a", "gemm"), Pair("b", "fft")));
 }

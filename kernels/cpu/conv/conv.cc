@@ -275,7 +275,7 @@ Made MakeConv(const KernelArgs& args) {
       {"openblas", direct, false, [&]() -> Made { return MakeBlasConv(args, window, epilogue); }});
   candidates.push_back(plain);
   const std::optional<FftConvPlan> fft =
-      args.options.fft ? PlanFftConv(args, window) : std::nullopt;
+      args.options.conv.fft ? PlanFftConv(args, window) : std::nullopt;
   if (fft.has_value()) {
     candidates.push_back({"fft", fft->cost_us, true,
                           [&]() -> Made { return MakeFftConv(args, window, epilogue, *fft); }});
@@ -292,8 +292,18 @@ Made MakeConv(const KernelArgs& args) {
   return MakeChosen(args, candidates, WantedRoute(args.options.gemm));
 }
 
-FLOE_REGISTER_KERNEL(Conv2D, kCpu, MakeConv, DType::kFloat32, DType::kFloat64, DType::kFloat16,
-                     DType::kBFloat16, DType::kInt32);
+// The options follow from the size of the whole model. Kernels of other ops are shared whatever it
+// is.
+std::string ConvOptionsKey(const KernelOptions& options) {
+  const ConvOptions& conv = options.conv;
+  return absl::StrCat(conv.fft ? "fft " : "direct ", conv.fft_growth, "|",
+                      conv.weights_stay_cached);
+}
+
+const KernelRegistrar kConv2D("Conv2D", DeviceKind::kCpu,
+                              {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
+                               DType::kInt32},
+                              MakeConv, {.options_key = ConvOptionsKey});
 
 }  // namespace
 }  // namespace floe::kernels

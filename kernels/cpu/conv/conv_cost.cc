@@ -36,7 +36,7 @@ const ConvRates& RatesOfIsa() {
 // Two thirds of the time of an image alone, which reads all weights, and a third of that of one
 // among many. Reading and multiplying overlap in part.
 double TransformedConvCost(double transforms, double product, double weight_bytes,
-                           const KernelOptions& options) {
+                           const ConvOptions& options) {
   const ConvRates& rates = RatesOfIsa();
   const bool cached = options.weights_stay_cached && weight_bytes < rates.cached_bytes;
   const double memory = weight_bytes / (cached ? rates.cached_bytes_per_us : rates.bytes_per_us);

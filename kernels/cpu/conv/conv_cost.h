@@ -27,7 +27,7 @@ const ConvRates& RatesOfIsa();
 // Microseconds for one image of a convolution by transforms: `product` takes the sums between them,
 // which read `weight_bytes`.
 double TransformedConvCost(double transforms, double product, double weight_bytes,
-                           const KernelOptions& options);
+                           const ConvOptions& options);
 
 // Microseconds for one image by the packed GEMM; unset where the shapes are not known when the
 // kernel is made.

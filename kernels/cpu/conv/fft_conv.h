@@ -37,7 +37,7 @@ struct FftConvPlan {
 };
 
 // Unset where the route is not open to a convolution: types, shapes or weights that are not known,
-// two dims, few taps, weights beyond the bounds above. KernelOptions::fft_growth bounds the points.
+// two dims, few taps, weights beyond the bounds above. ConvOptions::fft_growth bounds the points.
 std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd& window);
 
 // RESOURCE_EXHAUSTED where the memory budget has no room for the transformed weights.

@@ -62,7 +62,7 @@ constexpr int64_t kMostNearPoints = 200;
 
 // Microseconds for one image.
 double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t lanes,
-              const KernelOptions& options) {
+              const ConvOptions& options) {
   const ConvRates& rates = RatesOfIsa();
   const int64_t tiles = std::min(dilation, out) * CeilDiv(CeilDiv(out, dilation), plan.tile());
   const auto rows = static_cast<double>(tiles);
@@ -91,7 +91,7 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
   // Interleaved sequences of one result each are no convolutions any more.
   if (line->dilation != dilation) return std::nullopt;
   const double most_floats =
-      args.options.fft_growth * static_cast<double>(line->taps * line->in_c * line->out_c);
+      args.options.conv.fft_growth * static_cast<double>(line->taps * line->in_c * line->out_c);
   std::optional<FftConvPlan> best;
   for (const int points : FftPoints()) {
     FftConvPlan plan;
@@ -103,7 +103,7 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
     if (plan.tile() < 1) continue;
     const int64_t columns = CeilDiv(plan.columns, kernels.lanes) * kernels.lanes;
     if (static_cast<double>(FftWeightPlanes(points) * plan.width * columns) > most_floats) continue;
-    plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes, args.options);
+    plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes, args.options.conv);
     if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
   }
   return best;

@@ -341,7 +341,7 @@ std::vector<std::string> OffersFor(const Case& t, bool fft = true, float weight 
   std::vector<Tensor> inputs = InputsOf(t);
   if (weight != 0) static_cast<float*>(inputs[1].mutable_data())[4] = weight;
   RunOptions options;
-  options.kernels.fft = fft;
+  options.kernels.conv.fft = fft;
   options.const_mask = 6;
   return ConvOffers(AttrsOf(t), inputs, options);
 }
@@ -368,7 +368,7 @@ int64_t FftBytesOf(const Case& t, double growth) {
   RunOptions options;
   options.const_mask = 6;
   options.kernels.routes["under_test"] = "fft";
-  options.kernels.fft_growth = growth;
+  options.kernels.conv.fft_growth = growth;
   const auto made = MakeTestKernel("Conv2D", AttrsOf(t), InputsOf(t), options);
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? static_cast<int64_t>((*made)->kernel->PackedBytes()) : -1;

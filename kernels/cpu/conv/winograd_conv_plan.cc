@@ -50,7 +50,7 @@ bool WeightsInRange(const Tensor& weights) {
 
 // Microseconds for one image.
 double CostOf(const WinogradPlan& plan, const Area& area, int64_t lanes,
-              const KernelOptions& options) {
+              const ConvOptions& options) {
   const ConvRates& rates = RatesOfIsa();
   const auto tiles = static_cast<double>(CeilDiv(area.height, plan.form.h.tile) *
                                          CeilDiv(area.width, plan.form.w.tile));
@@ -87,7 +87,7 @@ std::vector<WinogradPlan> PlanWinogradConv(const KernelArgs& args, const ops::Co
     plan.form = form;
     plan.channels = weights.shape().dim(2);
     plan.columns = weights.shape().dim(3);
-    plan.cost_us = CostOf(plan, *area, PickGemm().lanes, args.options);
+    plan.cost_us = CostOf(plan, *area, PickGemm().lanes, args.options.conv);
     if (plan.WeightBytes() <= kWinogradWeightBytes) plans.push_back(plan);
   }
   return plans;
