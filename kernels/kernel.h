@@ -169,6 +169,9 @@ struct KernelTraits {
   // shared only where it is equal. Device, gemm, precision and the node's route always count. Null:
   // nothing else does.
   std::string (*options_key)(const KernelOptions& options) = nullptr;
+  // Whether a kernel can be made for the node, of whose constants it may be told only the types.
+  // For passes, which ask it of many: packs nothing. Null: for all.
+  bool (*computes)(const KernelArgs& args) = nullptr;
 };
 
 // Registers at start-up. `dtypes` empty: any dtype (kernels that only move bytes, or that switch
@@ -182,11 +185,15 @@ class KernelRegistrar {
   static const ::floe::KernelRegistrar FLOE_CONCAT_(floe_kernel_, __COUNTER__)( \
       #op, ::floe::DeviceKind::device, std::vector<::floe::DType>{__VA_ARGS__}, make)
 
-// Null when the op has no kernel there for this dtype. `dtype`: of input 0, or of output 0 for ops
-// without inputs.
+// The dtype by which a node's kernel is found: of input 0, or of output 0 for ops without inputs.
+DType KernelDType(const Node& node, absl::Span<const ValueInfo> inputs);
+// Null when the op has no kernel there for this dtype.
 KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype);
 // What KernelTraits::options_key says for that kernel; empty without one.
 std::string FamilyOptionsKey(const std::string& op, DType dtype, const KernelOptions& options);
+// Whether the device of the options has a kernel for such a node: passes ask it before they make
+// one. The node's name counts for nothing.
+bool CanCompute(const KernelArgs& args);
 // Every dtype registered for an op on a device; {kInvalid} stands for "any".
 std::vector<DType> KernelDTypes(const std::string& op, DeviceKind device);
 

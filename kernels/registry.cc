@@ -60,6 +60,10 @@ KernelRegistrar::KernelRegistrar(const std::string& op, DeviceKind device,
   }
 }
 
+DType KernelDType(const Node& node, absl::Span<const ValueInfo> inputs) {
+  return inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
+}
+
 KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype) {
   const Registered* const found = Find(op, device, dtype);
   return found == nullptr ? nullptr : found->make;
@@ -70,6 +74,12 @@ std::string FamilyOptionsKey(const std::string& op, DType dtype, const KernelOpt
   return found == nullptr || found->traits.options_key == nullptr
              ? ""
              : found->traits.options_key(options);
+}
+
+bool CanCompute(const KernelArgs& args) {
+  const Registered* const found =
+      Find(args.node.op->name, args.options.device, KernelDType(args.node, args.inputs));
+  return found != nullptr && (found->traits.computes == nullptr || found->traits.computes(args));
 }
 
 std::vector<DType> KernelDTypes(const std::string& op, DeviceKind device) {

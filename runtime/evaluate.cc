@@ -38,10 +38,6 @@ bool CanEvaluate(const Node& node) {
   return !node.op->stateful && !node.op->effect && node.subgraphs.empty() && !node.inputs.empty();
 }
 
-DType KernelDType(const Node& node, absl::Span<const ValueInfo> inputs) {
-  return inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
-}
-
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options) {

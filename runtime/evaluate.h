@@ -16,9 +16,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options);
 
-// The dtype by which the node's kernel is found.
-DType KernelDType(const Node& node, absl::Span<const ValueInfo> inputs);
-
 // INVALID_ARGUMENT or RESOURCE_EXHAUSTED for a rank or size that no value may have: a negative dim,
 // more elements than fit, more bytes than the current budget's limit for one value. What is not
 // known yet passes.

@@ -88,8 +88,6 @@ size_t ExecContext::Trim() {
   return frame_->pool->Trim();
 }
 
-size_t ExecContext::arena_bytes() const {
-  return frame_->arena.size();
-}
+size_t ExecContext::arena_bytes() const { return frame_->arena.size(); }
 
 }  // namespace floe

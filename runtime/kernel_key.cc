@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/content_hash.h"
 #include "model/attrs_key.h"
-#include "runtime/evaluate.h"
 
 namespace floe {
 namespace {
@@ -49,8 +48,8 @@ KernelKey KeyOf(const Node& node, absl::Span<const ValueInfo> inputs,
     absl::StrAppend(&key, "|", node.name);
     result.of_content = false;
   }
-  absl::StrAppend(&key, "|", static_cast<int>(options.device), "|",
-                  static_cast<int>(options.gemm), "|", static_cast<int>(options.precision));
+  absl::StrAppend(&key, "|", static_cast<int>(options.device), "|", static_cast<int>(options.gemm),
+                  "|", static_cast<int>(options.precision));
   absl::StrAppend(&key, "|", FamilyOptionsKey(node.op->name, KernelDType(node, inputs), options));
   const auto forced = options.routes.find(node.name);
   if (forced != options.routes.end()) absl::StrAppend(&key, "|route ", forced->second);

@@ -10,8 +10,8 @@
 namespace floe {
 
 // Nodes with equal keys may share a kernel: same op, device, attributes, options, types of
-// inputs and constant inputs. A stateful node shares it only with itself, in another signature: two random ops
-// of equal seeds each draw the same numbers.
+// inputs and constant inputs. A stateful node shares it only with itself, in another signature: two
+// random ops of equal seeds each draw the same numbers.
 struct KernelKey {
   absl::uint128 hash = 0;
   // Whether equal nodes of other models may share the kernel too. Not where something is known by

@@ -92,7 +92,7 @@ struct Program {
   std::vector<std::shared_ptr<const Kernel>>
       kernels;  // by node; null for inputs, constants, aliases, control flow
   std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
-  bool weights_stay_cached = true;  // CompileOptions
+  bool weights_stay_cached = true;                                                 // CompileOptions
 };
 
 // Floating-point operations of one node for inputs and outputs of these types, estimated: one for

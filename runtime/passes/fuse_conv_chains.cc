@@ -19,7 +19,25 @@ namespace {
 
 struct ChainMatch {
   int expand = -1, depthwise = -1, project = -1;  // nodes; `project` may be missing
+  int last() const { return project >= 0 ? project : depthwise; }
 };
+
+// With the inputs of `graph`.
+Node ChainOf(const Graph& graph, const ChainMatch& match) {
+  Node chain;
+  chain.name = graph.node(match.last()).name;
+  chain.op = FindOp("ConvChain");
+  const std::pair<const char*, int> stages[] = {
+      {"expand", match.expand}, {"depthwise", match.depthwise}, {"project", match.project}};
+  for (const auto& [name, i] : stages) {
+    if (i < 0) continue;
+    const Node& stage = graph.node(i);
+    ops::AppendConvStage(name, stage, &chain);
+    for (size_t k = chain.inputs.empty() ? 0 : 1; k < stage.inputs.size(); ++k)
+      chain.inputs.push_back(stage.inputs[k]);
+  }
+  return chain;
+}
 
 class ChainFinder {
  public:
@@ -42,16 +60,23 @@ class ChainFinder {
           EpilogueOf(graph_.node(before).attrs).has_residual())
         continue;
       match.expand = before;
-      if (behind >= 0 && graph_.node(behind).inputs[0].node == i && IsPointwise(behind)) {
+      if (behind >= 0 && graph_.node(behind).inputs[0].node == i && IsPointwise(behind))
         match.project = behind;
-        taken_[behind] = true;
-      }
-      matches[match.project >= 0 ? match.project : i] = match;
+      if (!TargetComputes(match)) continue;
+      if (match.project >= 0) taken_[behind] = true;
+      matches[match.last()] = match;
     }
     return matches;
   }
 
  private:
+  bool TargetComputes(const ChainMatch& match) const {
+    const Node chain = ChainOf(graph_, match);
+    std::vector<ValueInfo> inputs;
+    for (const ValueRef& in : chain.inputs) inputs.push_back({analysis_.at(in).type, {}, {}});
+    return CanCompute({chain, inputs, options_});
+  }
+
   // The filter, when the node is a convolution of float32 NHWC images whose weights are constants,
   // for which no route is asked.
   const Tensor* FilterOf(int i, const char* op) const {
@@ -95,35 +120,20 @@ class ChainFinder {
   std::vector<bool> taken_;  // the last of an earlier chain
 };
 
-Node ChainOf(const Graph& graph, int last, const ChainMatch& match, const Rebuild& rebuild) {
-  Node chain;
-  chain.name = graph.node(last).name;
-  chain.op = FindOp("ConvChain");
-  const std::pair<const char*, int> stages[] = {
-      {"expand", match.expand}, {"depthwise", match.depthwise}, {"project", match.project}};
-  for (const auto& [name, i] : stages) {
-    if (i < 0) continue;
-    const Node& stage = graph.node(i);
-    ops::AppendConvStage(name, stage, &chain);
-    for (size_t k = chain.inputs.empty() ? 0 : 1; k < stage.inputs.size(); ++k)
-      chain.inputs.push_back(rebuild.Map(stage.inputs[k]));
-  }
-  return chain;
-}
-
 }  // namespace
 
 absl::Status FuseConvChains(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options) {
-  const bool native = options.gemm == GemmBackend::kAuto || options.gemm == GemmBackend::kNative;
   const auto depthwise = [](const Node& node) { return node.op->name == "DepthwiseConv2dNative"; };
-  if (!native || std::none_of(graph->nodes().begin(), graph->nodes().end(), depthwise))
+  if (std::none_of(graph->nodes().begin(), graph->nodes().end(), depthwise))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const std::map<int, ChainMatch> matches = ChainFinder(*graph, analysis, options).Find();
   if (matches.empty()) return absl::OkStatus();
-  *graph = ReplaceMatches(*graph, matches, [&](int i, const ChainMatch& match, Rebuild* rebuild) {
-    return ChainOf(*graph, i, match, *rebuild);
+  *graph = ReplaceMatches(*graph, matches, [&](int, const ChainMatch& match, Rebuild* rebuild) {
+    Node chain = ChainOf(*graph, match);
+    for (ValueRef& in : chain.inputs) in = rebuild->Map(in);
+    return chain;
   });
   return absl::OkStatus();
 }

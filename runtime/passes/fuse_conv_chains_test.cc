@@ -118,16 +118,19 @@ TEST(FuseConvChains, LeavesAStepWithARouteOfItsOwn) {
   }
 }
 
-TEST(FuseConvChains, NotForOtherBackends) {
+TEST(FuseConvChains, OnlyWhereTheTargetComputesThem) {
   Net net;
-  net.t.Output(net.Conv(net.Depthwise(net.x, 8), 8, 16));
-  for (const GemmBackend backend : {GemmBackend::kReference, GemmBackend::kOpenBlas}) {
+  net.t.Output(net.Conv(net.Depthwise(net.Conv(net.x, 8, 16), 16), 16, 8));
+  const auto chains = [&](const KernelOptions& options) {
     Graph graph = net.t.graph;
-    KernelOptions options;
-    options.gemm = backend;
     EXPECT_TRUE(FuseConvChains(&graph, net.t.InputTypes(), options).ok());
-    EXPECT_EQ(CountOps(graph, "ConvChain"), 0);
-  }
+    return CountOps(graph, "ConvChain");
+  };
+  EXPECT_EQ(chains({}), 1);
+  EXPECT_EQ(chains({.gemm = GemmBackend::kNative}), 1);
+  EXPECT_EQ(chains({.gemm = GemmBackend::kReference}), 0);
+  EXPECT_EQ(chains({.gemm = GemmBackend::kOpenBlas}), 0);
+  EXPECT_EQ(chains({.device = DeviceKind::kCuda}), 0);
 }
 
 }  // namespace

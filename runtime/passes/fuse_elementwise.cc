@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -8,11 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "kernels/elementwise.h"
 #include "model/op_def.h"
 #include "model/ops/fused_elementwise.h"
 #include "runtime/analyze.h"
-#include "runtime/evaluate.h"
 #include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rebuild.h"
@@ -154,21 +153,35 @@ class Fuser {
       in.push_back(analysis_.at(ref));
       if (DTypeSize(in.back().type.dtype) == 0) return false;
     }
-    return RunsInTiles(node, *op, in);
+    return CanBeStep(i, *op, in);
   }
 
-  bool RunsInTiles(const Node& node, const OpDef& op, const std::vector<ValueInfo>& inputs) {
-    const DType to = node.attrs.Type("DstT");
-    const auto key = std::make_tuple(&op, inputs[0].type.dtype, to);
-    const auto known = in_tiles_.find(key);
-    if (known != in_tiles_.end()) return known->second;
-    Node step = node;
-    step.op = &op;
-    const auto kernel = MakeKernel(step, inputs, options_);
-    const bool runs =
-        kernel.ok() && dynamic_cast<const ElementwiseKernel*>(kernel->get()) != nullptr;
-    in_tiles_[key] = runs;
-    return runs;
+  // Whether the target can compute the node as the only step of a FusedElementwise.
+  bool CanBeStep(int i, const OpDef& op, const std::vector<ValueInfo>& inputs) {
+    const auto key = std::make_tuple(&op, inputs[0].type.dtype, graph_.node(i).attrs.Type("DstT"));
+    const auto known = can_be_step_.find(key);
+    if (known != can_be_step_.end()) return known->second;
+    std::vector<int> operands(inputs.size());
+    std::iota(operands.begin(), operands.end(), 0);
+    const Node fused = FusedOf({StepOf(i, std::move(operands))});
+    return can_be_step_[key] = CanCompute({fused, inputs, options_});
+  }
+
+  ops::FusedStep StepOf(int i, std::vector<int> operands) const {
+    ops::FusedStep step;
+    step.node.op = StepOp(i);
+    step.node.attrs.Set("alpha", graph_.node(i).attrs.Float("alpha", 0.2f));
+    if (step.node.op->name == "Cast")
+      step.node.attrs.Set("DstT", graph_.node(i).attrs.Type("DstT"));
+    step.operands = std::move(operands);
+    return step;
+  }
+
+  static Node FusedOf(const std::vector<ops::FusedStep>& steps) {
+    Node node;
+    node.op = FindOp("FusedElementwise");
+    ops::SetFusedSteps(steps, &node.attrs);
+    return node;
   }
 
   // The largest group that ends in `root`: nothing outside it reads a member's value.
@@ -239,20 +252,14 @@ class Fuser {
     for (size_t k = 0; k < inputs.size(); ++k) number[inputs[k]] = static_cast<int>(k);
     std::vector<ops::FusedStep> steps;
     for (int i : members) {
-      ops::FusedStep step;
-      step.node.op = StepOp(i);
-      step.node.attrs.Set("alpha", graph_.node(i).attrs.Float("alpha", 0.2f));
-      if (step.node.op->name == "Cast")
-        step.node.attrs.Set("DstT", graph_.node(i).attrs.Type("DstT"));
-      for (const ValueRef& in : graph_.node(i).inputs) step.operands.push_back(number.at(in));
+      std::vector<int> operands;
+      for (const ValueRef& in : graph_.node(i).inputs) operands.push_back(number.at(in));
       number[{i, 0}] = static_cast<int>(inputs.size() + steps.size());
-      steps.push_back(std::move(step));
+      steps.push_back(StepOf(i, std::move(operands)));
     }
-    Node node;
+    Node node = FusedOf(steps);
     node.name = graph_.node(root).name;
-    node.op = FindOp("FusedElementwise");
     for (const ValueRef& in : inputs) node.inputs.push_back(rebuild_.Map(in));
-    ops::SetFusedSteps(steps, &node.attrs);
     rebuild_.Emit(root, std::move(node));
   }
 
@@ -263,7 +270,7 @@ class Fuser {
   std::vector<bool> fusable_;
   std::vector<int> group_;                   // by node: the last node of its group, or -1
   std::map<int, std::vector<int>> members_;  // by that node, in order
-  std::map<std::tuple<const OpDef*, DType, DType>, bool> in_tiles_;
+  std::map<std::tuple<const OpDef*, DType, DType>, bool> can_be_step_;
   Rebuild rebuild_;
 };
 

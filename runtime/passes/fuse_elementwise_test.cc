@@ -183,6 +183,17 @@ TEST(FuseElementwise, IntegersStay) {
   EXPECT_EQ(CountOps(Fused(t), "FusedElementwise"), 0);
 }
 
+TEST(FuseElementwise, OnlyWhatTheTargetComputes) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, SymShape{3});
+  t.Output(t.Op("Relu", "y", {t.Op("Add", "sum", {x, x})}));
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    Graph graph = t.graph;
+    EXPECT_TRUE(FuseElementwise(&graph, t.InputTypes(), {.device = device}).ok());
+    EXPECT_EQ(CountOps(graph, "FusedElementwise"), device == DeviceKind::kCpu ? 1 : 0);
+  }
+}
+
 TEST(FuseElementwise, RowsAreProvedAsBefore) {
   const auto why = [](bool mixes, const std::vector<std::string>& disabled) {
     TestGraph t;

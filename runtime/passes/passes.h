@@ -23,7 +23,8 @@ struct PassContext {
 struct Pass {
   const char* name;
   absl::Status (*run)(Graph* graph, const PassContext& context);
-  // The runtime cannot do without: it has no kernels for what this replaces, or no other check.
+  // It cannot be turned off: there are no kernels for what it replaces, or nothing else checks what
+  // it checks.
   bool needed = false;
 };
 
@@ -166,14 +167,14 @@ void FoldBatchNorms(Graph* graph);
 void FuseEpilogues(Graph* graph, absl::Span<const TensorType> inputs, const KernelOptions& options);
 
 // A pointwise convolution, the depthwise one behind it and a pointwise one behind that, with
-// constant weights, become one ConvChain node (model/ops/conv_chain.h), with the same bits. Not
-// where another backend than the native one is asked for. `inputs`: types of graph->inputs.
+// constant weights, become one ConvChain node (model/ops/conv_chain.h), with the same bits, where
+// the target computes it. `inputs`: types of graph->inputs.
 absl::Status FuseConvChains(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options);
 
 // Element-wise ops whose values only each other read become one FusedElementwise node
-// (model/ops/fused_elementwise.h), with the same bits; FusedBatchNorm outside training counts as
-// three of them. `inputs`: types of graph->inputs.
+// (model/ops/fused_elementwise.h), with the same bits, where the target computes them as its steps;
+// FusedBatchNorm outside training counts as three of them. `inputs`: types of graph->inputs.
 absl::Status FuseElementwise(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options);
 

@@ -260,7 +260,13 @@ class ConvChain final : public Kernel {
   const DepthwiseRowFunction row_ = PickDepthwiseRow();
 };
 
-FLOE_REGISTER_KERNEL(ConvChain, kCpu, ConvChain::Make, DType::kFloat32);
+// Its stages have the bits of the native convolutions, and of no others.
+bool ComputesChain(const KernelArgs& args) {
+  return args.options.gemm == GemmBackend::kAuto || args.options.gemm == GemmBackend::kNative;
+}
+
+const KernelRegistrar kConvChain("ConvChain", DeviceKind::kCpu, {DType::kFloat32}, ConvChain::Make,
+                                 {.computes = ComputesChain});
 
 }  // namespace
 }  // namespace floe::kernels

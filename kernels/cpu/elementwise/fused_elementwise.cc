@@ -528,7 +528,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeChain(const KernelArgs& args) {
   return std::make_unique<FusedKernel>(std::move(steps), inputs, widest,
                                        absl::StrJoin(names, ", "));
 }
-FLOE_REGISTER_KERNEL(FusedElementwise, kCpu, MakeChain);
+
+bool ComputesFused(const KernelArgs& args) { return MakeChain(args).ok(); }
+
+const KernelRegistrar kFused("FusedElementwise", DeviceKind::kCpu, {}, MakeChain,
+                             {.computes = ComputesFused});
 
 }  // namespace
 }  // namespace floe::kernels
