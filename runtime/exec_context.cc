@@ -50,10 +50,7 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
   return frame_->Prepare(std::move(plan), rows);
 }
 
-const TensorView& ExecContext::Input(int i) {
-  frame_->fed[i] = true;
-  return frame_->slots[frame_->plan->input_slot(i)];
-}
+const TensorView& ExecContext::Input(int i) { return frame_->Input(i); }
 const TensorView& ExecContext::Output(int i) const { return frame_->Output(i); }
 
 void ExecContext::BindInput(int i, const void* data, bool donatable) {
@@ -71,23 +68,16 @@ absl::Status ExecContext::Run() {
   return status;
 }
 
-void ExecContext::Observe(RunObserver* observer) { frame_->observer = observer; }
+void ExecContext::Observe(RunObserver* observer) { frame_->Observe(observer); }
 
-void ExecContext::CheckMemory(MemoryFill fill) {
-  frame_->pool->set_fill(fill);
-  frame_->Forget();
-}
+void ExecContext::CheckMemory(MemoryFill fill) { frame_->Fill(fill); }
 
-const Node* ExecContext::Doing() const { return frame_->doing.load(std::memory_order_relaxed); }
+const Node* ExecContext::Doing() const { return frame_->Doing(); }
 
-size_t ExecContext::pool_bytes() const { return frame_->pool->held_bytes(); }
+size_t ExecContext::pool_bytes() const { return frame_->memory().values().pool()->held_bytes(); }
 
-size_t ExecContext::Trim() {
-  frame_->Drop();
-  if (frame_->plan != nullptr) frame_->Unbind();
-  return frame_->pool->Trim();
-}
+size_t ExecContext::Trim() { return frame_->Trim(); }
 
-size_t ExecContext::arena_bytes() const { return frame_->arena.size(); }
+size_t ExecContext::arena_bytes() const { return frame_->memory().arena().size(); }
 
 }  // namespace floe

@@ -16,7 +16,7 @@ namespace floe {
 class Plan;
 struct Node;
 class RunObserver;
-struct Frame;
+class Frame;
 
 // Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and
 // rows it has seen; a repeated (plan, rows) allocates nothing. Its memory is paid from the budget

@@ -83,7 +83,9 @@ struct PlanKey {
 
 class Binder;
 class Compiler;
-struct Frame;
+class Arena;
+class SlotViews;
+class StaticSteps;
 
 // What a compiled signature and all its plans share: the graph after the passes, kernels, packed
 // weights.
@@ -129,7 +131,9 @@ class Plan {
 
  private:
   friend class Binder;
-  friend struct Frame;
+  friend class Arena;
+  friend class SlotViews;
+  friend class StaticSteps;
   Plan() = default;
   int64_t RunScratchBytes(int64_t rows) const;  // the most that a step with scratch_by_run needs
   std::vector<Step> steps_;
