@@ -21,6 +21,7 @@ TEST(RefusedOps, AreFoundByNameAndByPattern) {
   EXPECT_EQ(GroupOf("ReluGrad"), "Training");
   EXPECT_EQ(GroupOf("WhitespaceTokenizeWithOffsets"), "TensorFlow Text");
   EXPECT_EQ(GroupOf("TPUReplicatedInput"), "Several devices or machines");
+  EXPECT_EQ(GroupOf("MatrixSquareRoot"), "Functions of matrices");
   EXPECT_EQ(GroupOf("XlaCallModule"), "Programs of JAX");
   EXPECT_EQ(GroupOf("XlaSharding"), "Several devices or machines");
 }

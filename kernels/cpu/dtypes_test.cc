@@ -88,12 +88,37 @@ TEST(Complex, Matrices) {
                y = Of<ComplexF>({2, 2}, {{0, 1}, 2, 3, {1, -1}});
   ExpectNear(RunOp<ComplexF>("BatchMatMul", With({{"adj_x", true}, {"adj_y", true}}), {x, y}),
              {{-1, -1}, {3, -3}, {2, 2}, {5, 3}}, 1e-5);
+}
+
+TEST(Complex, LinearAlgebraIsRefusedWithTheWayOut) {
   const Tensor m = Of<Complex>({2, 2}, {{1, 1}, 2, 0, {1, -2}});
-  ExpectNear(RunOp<Complex>("MatrixInverse", With({{"adjoint", true}}), {m}),
-             {{.5, .5}, 0, {-.6, .2}, {.2, -.4}}, 1e-12);
-  ExpectNear(
-      RunOp<Complex>("MatrixDeterminant", {}, {Of<Complex>({2, 2}, {{1, 1}, 2, {0, 3}, {1, -2}})}),
-      {{3, -7}}, 1e-12);
+  for (const char* op : {"Cholesky", "Eig", "LogMatrixDeterminant", "Lu", "MatrixDeterminant",
+                         "MatrixInverse", "Qr", "SelfAdjointEigV2", "Svd"}) {
+    const absl::Status status = MakeTestKernel(op, {}, {m}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << op;
+    EXPECT_NE(status.message().find("[[re, -im], [im, re]]"), std::string::npos) << status;
+  }
+  for (const char* op : {"BandedTriangularSolve", "MatrixSolve", "MatrixTriangularSolve"})
+    EXPECT_EQ(CodeOf(op, {}, {m, m}), absl::StatusCode::kUnimplemented) << op;
+  EXPECT_EQ(CodeOf("MatrixSolveLs", {}, {m, m, Of<double>({}, {1})}),
+            absl::StatusCode::kUnimplemented);
+}
+
+TEST(Widened, IntegersWrapAndHaveTheLimitsOfTheirOwnType) {
+  const Tensor ids = Of<int32_t>({2}, {0, 0}), two = Of<int32_t>({}, {2});
+  EXPECT_EQ(RunOp<int8_t>("UnsortedSegmentMax", {}, {Of<int8_t>({2}, {5, -7}), ids, two}),
+            (std::vector<int8_t>{5, -128}));
+  EXPECT_EQ(RunOp<uint8_t>("UnsortedSegmentMin", {}, {Of<uint8_t>({2}, {5, 200}), ids, two}),
+            (std::vector<uint8_t>{5, 255}));
+  EXPECT_EQ(RunOp<uint8_t>("UnsortedSegmentSum", {}, {Of<uint8_t>({2}, {250, 10}), ids, two}),
+            (std::vector<uint8_t>{4, 0}));
+  EXPECT_EQ(RunOp<int32_t>(
+                "TensorScatterSub", {},
+                {Of<int32_t>({1}, {INT32_MIN}), Of<int32_t>({1, 1}, {0}), Of<int32_t>({1}, {1})}),
+            (std::vector<int32_t>{INT32_MAX}));
+  EXPECT_EQ(
+      RunOp<uint32_t>("TopKV2", {}, {Of<uint32_t>({2}, {3, UINT32_MAX}), Of<int32_t>({}, {1})}),
+      (std::vector<uint32_t>{UINT32_MAX}));
 }
 
 // Kernels write what inference announced; strings announced as numbers would be written over.

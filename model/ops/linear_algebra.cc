@@ -1,5 +1,4 @@
-// Ops on the matrices in the last two dims of their inputs: solving, decompositions, functions of
-// matrices.
+// Ops on the matrices in the last two dims of their inputs: solving and decompositions.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -20,8 +19,18 @@ absl::Status ExpectMatrices(const InferContext& c, int i) {
   return Bad(
       absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(), ", expected matrices"));
 }
+// Every op here but those of three diagonals. Complex matrices have no kernels (matrices.h).
+absl::Status ExpectRealMatrices(const InferContext& c, int i) {
+  if (c.dtype(i) == DType::kComplex64 || c.dtype(i) == DType::kComplex128) {
+    return absl::UnimplementedError(absl::StrCat(
+        "matrices of ", DTypeName(c.dtype(i)),
+        ": floe solves and decomposes real matrices alone; do it before the request, or put real "
+        "and imaginary parts into one real matrix [[re, -im], [im, re]]"));
+  }
+  return ExpectMatrices(c, i);
+}
 absl::Status ExpectSquare(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 0));
+  FLOE_RETURN_IF_ERROR(ExpectRealMatrices(c, 0));
   if (!ops::Differ(FromEnd(c, 0, 0), FromEnd(c, 0, 1))) return absl::OkStatus();
   return Bad(absl::StrCat("matrices of ", c.shape(0).ToString(), " are not square"));
 }
@@ -65,7 +74,7 @@ absl::StatusOr<Types> InferLogDeterminant(const InferContext& c) {
 // The batch dims of inputs 0 and 1, whose numbers of rows must agree.
 absl::StatusOr<SymShape> SystemBatch(const InferContext& c, bool broadcasts) {
   FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
-  FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 0));
+  FLOE_RETURN_IF_ERROR(ExpectRealMatrices(c, 0));
   FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 1));
   if (ops::Differ(FromEnd(c, 0, 1), FromEnd(c, 1, 1))) {
     return Bad(absl::StrCat("matrices of ", c.shape(0).ToString(), " and right sides of ",
@@ -87,7 +96,7 @@ absl::StatusOr<Types> InferSolve(const InferContext& c) {
 // Diagonals [..., k, n] and right sides [..., n, m].
 absl::StatusOr<Types> InferBandedSolve(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
-  FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 0));
+  FLOE_RETURN_IF_ERROR(ExpectRealMatrices(c, 0));
   FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 1));
   const Dim bands = FromEnd(c, 0, 1), n = FromEnd(c, 0, 0);
   if (bands == Dim(0) || (bands.concrete() && n.concrete() && bands.size() > n.size()))
@@ -121,7 +130,7 @@ absl::StatusOr<Types> InferLu(const InferContext& c) {
 }
 
 absl::StatusOr<Types> InferQr(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 0));
+  FLOE_RETURN_IF_ERROR(ExpectRealMatrices(c, 0));
   const Dim m = FromEnd(c, 0, 1), n = FromEnd(c, 0, 0);
   const Dim inner = c.attrs().Bool("full_matrices") ? m : Least(m, n);
   const SymShape batch = BatchOf(c.shape(0));
@@ -130,7 +139,7 @@ absl::StatusOr<Types> InferQr(const InferContext& c) {
 
 // Vectors that are not asked for have no elements, but rows.
 absl::StatusOr<Types> InferSvd(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 0));
+  FLOE_RETURN_IF_ERROR(ExpectRealMatrices(c, 0));
   const Dim m = FromEnd(c, 0, 1), n = FromEnd(c, 0, 0), least = Least(m, n);
   const SymShape batch = BatchOf(c.shape(0));
   const TensorType s = With(c, batch, {least}), none = With(c, batch, {Dim(0)});
@@ -226,9 +235,6 @@ absl::StatusOr<Types> InferTridiagonalProduct(const InferContext& c) {
 const OpRegistrar kMatrices[] = {
     OpRegistrar(Op("MatrixInverse", 1, InferSquare, MatrixRows)),
     OpRegistrar(Op("Cholesky", 1, InferSquare, MatrixRows)),
-    OpRegistrar(Op("MatrixExponential", 1, InferSquare, MatrixRows)),
-    OpRegistrar(Op("MatrixLogarithm", 1, InferSquare, MatrixRows)),
-    OpRegistrar(Op("MatrixSquareRoot", 1, InferSquare, MatrixRows)),
     OpRegistrar(Op("MatrixDeterminant", 1, InferDeterminant, MatrixRows)),
     OpRegistrar(Op("LogMatrixDeterminant", 1, InferLogDeterminant, MatrixRows,
                    {"sign", "log_abs_determinant"})),

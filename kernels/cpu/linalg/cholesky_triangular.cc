@@ -13,23 +13,21 @@ class CholeskyOp {
  public:
   explicit CholeskyOp(const Attrs&) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape);
-    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(3 * m.rows * m.cols));
-    Matrix<W> a(m.rows, m.cols);
-    Eigen::LLT<Matrix<W>> llt(m.rows);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices(3 * m.rows * m.cols));
+    Matrix a(m.rows, m.cols);
+    Eigen::LLT<Matrix> llt(m.rows);
     return ForEachMatrix(m.count, [&](int64_t k) {
       Load(ctx.in(0), k, &a);
       llt.compute(a);
       a = llt.matrixL();
       if (llt.info() != Eigen::Success || a.hasNaN()) {
         a.setZero();
-        a.template triangularView<Eigen::Lower>().setConstant(
-            W(std::numeric_limits<double>::quiet_NaN()));
+        a.triangularView<Eigen::Lower>().setConstant(std::numeric_limits<double>::quiet_NaN());
       }
-      Store<W>(a, k, ctx.out(0));
+      Store(a, k, ctx.out(0));
       return absl::OkStatus();
     });
   }
@@ -55,22 +53,21 @@ class TriangularSolveOp {
   explicit TriangularSolveOp(const Attrs& attrs)
       : lower_(attrs.Bool("lower", true)), adjoint_(attrs.Bool("adjoint")) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape), s = MatricesOf(ctx.out(0).shape);
     FLOE_ASSIGN_OR_RETURN(const MemoryShare share,
-                          TakeMatrices<W>(2 * m.rows * m.cols + s.rows * s.cols));
-    Matrix<W> a(m.rows, m.cols), x(s.rows, s.cols);
+                          TakeMatrices(2 * m.rows * m.cols + s.rows * s.cols));
+    Matrix a(m.rows, m.cols), x(s.rows, s.cols);
     return ForEachMatrix(s.count, [&](int64_t k) {
       Load(ctx.in(0), BroadcastMatrix(ctx.in(0).shape, ctx.out(0).shape, k), &a);
       Load(ctx.in(1), BroadcastMatrix(ctx.in(1).shape, ctx.out(0).shape, k), &x);
-      if (adjoint_) a.adjointInPlace();
+      if (adjoint_) a.transposeInPlace();
       if (lower_ != adjoint_)
-        a.template triangularView<Eigen::Lower>().solveInPlace(x);
+        a.triangularView<Eigen::Lower>().solveInPlace(x);
       else
-        a.template triangularView<Eigen::Upper>().solveInPlace(x);
-      Store<W>(x, k, ctx.out(0));
+        a.triangularView<Eigen::Upper>().solveInPlace(x);
+      Store(x, k, ctx.out(0));
       return absl::OkStatus();
     });
   }
@@ -86,18 +83,16 @@ class BandedSolveOp {
   explicit BandedSolveOp(const Attrs& attrs)
       : lower_(attrs.Bool("lower", true)), adjoint_(attrs.Bool("adjoint")) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape), s = MatricesOf(ctx.out(0).shape);
     if (m.rows == 0) return absl::InvalidArgumentError("the matrix has no bands");
-    FLOE_ASSIGN_OR_RETURN(const MemoryShare share,
-                          TakeMatrices<W>(m.rows * m.cols + s.rows * s.cols));
-    Matrix<W> bands(m.rows, m.cols), x(s.rows, s.cols);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices(m.rows * m.cols + s.rows * s.cols));
+    Matrix bands(m.rows, m.cols), x(s.rows, s.cols);
     return ForEachMatrix(s.count, [&](int64_t k) -> absl::Status {
       Load(ctx.in(0), BroadcastMatrix(ctx.in(0).shape, ctx.out(0).shape, k), &bands);
       Load(ctx.in(1), BroadcastMatrix(ctx.in(1).shape, ctx.out(0).shape, k), &x);
-      if ((bands.row(lower_ ? 0 : m.rows - 1).array() == W(0)).any())
+      if ((bands.row(lower_ ? 0 : m.rows - 1).array() == 0).any())
         return absl::InvalidArgumentError("Input matrix is not invertible.");
       const bool forward = lower_ != adjoint_;
       for (int64_t step = 0; step < s.rows; ++step) {
@@ -108,26 +103,23 @@ class BandedSolveOp {
         }
         x.row(i) /= At(bands, i, i);
       }
-      Store<W>(x, k, ctx.out(0));
+      Store(x, k, ctx.out(0));
       return absl::OkStatus();
     });
   }
 
  private:
   // Element (i, j) of what is solved, within the bands.
-  template <class W>
-  W At(const Matrix<W>& bands, int64_t i, int64_t j) const {
+  double At(const Matrix& bands, int64_t i, int64_t j) const {
     const int64_t row = adjoint_ ? j : i, col = adjoint_ ? i : j;
-    const W value = lower_ ? bands(row - col, row) : bands(bands.rows() - 1 - (col - row), row);
-    return adjoint_ ? Eigen::numext::conj(value) : value;
+    return lower_ ? bands(row - col, row) : bands(bands.rows() - 1 - (col - row), row);
   }
 
   bool lower_, adjoint_;
 };
 
 double Epsilon(DType dtype) {
-  if (dtype == DType::kFloat64 || dtype == DType::kComplex128)
-    return std::numeric_limits<double>::epsilon();
+  if (dtype == DType::kFloat64) return std::numeric_limits<double>::epsilon();
   return dtype == DType::kFloat16 ? 1.0 / 1024 : std::numeric_limits<float>::epsilon();
 }
 
@@ -136,7 +128,6 @@ class SolveLsOp {
  public:
   explicit SolveLsOp(const Attrs& attrs) : fast_(attrs.Bool("fast", true)) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     const double l2 = *ctx.in(2).as<double>();
     if (!(l2 >= 0))
@@ -145,41 +136,40 @@ class SolveLsOp {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape), s = MatricesOf(ctx.in(1).shape);
     const int64_t most = std::max({m.rows, m.cols, s.cols});
-    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(6 * most * most));
-    Matrix<W> a(m.rows, m.cols), b(s.rows, s.cols), x(m.cols, s.cols);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices(6 * most * most));
+    Matrix a(m.rows, m.cols), b(s.rows, s.cols), x(m.cols, s.cols);
     return ForEachMatrix(m.count, [&](int64_t k) -> absl::Status {
       Load(ctx.in(0), k, &a);
       Load(ctx.in(1), k, &b);
       if (m.rows == 0) {
         x.setZero();
       } else if (!fast_) {
-        Eigen::CompleteOrthogonalDecomposition<Matrix<W>> qr(m.rows, m.cols);
+        Eigen::CompleteOrthogonalDecomposition<Matrix> qr(m.rows, m.cols);
         qr.setThreshold(Epsilon(ctx.in(0).dtype) * static_cast<double>(std::min(m.rows, m.cols)));
         x = qr.compute(a).solve(b);
       } else {
-        FLOE_RETURN_IF_ERROR(Normal<W>(a, b, l2, &x));
+        FLOE_RETURN_IF_ERROR(Normal(a, b, l2, &x));
       }
-      Store<W>(x, k, ctx.out(0));
+      Store(x, k, ctx.out(0));
       return absl::OkStatus();
     });
   }
 
  private:
-  template <class W>
-  static absl::Status Normal(const Matrix<W>& a, const Matrix<W>& b, double l2, Matrix<W>* x) {
+  static absl::Status Normal(const Matrix& a, const Matrix& b, double l2, Matrix* x) {
     const bool tall = a.rows() >= a.cols();
-    Matrix<W> gram = tall ? Matrix<W>(a.adjoint() * a) : Matrix<W>(a * a.adjoint());
-    gram.diagonal().array() += W(l2);
-    const Eigen::LLT<Matrix<W>> llt(gram);
+    Matrix gram = tall ? Matrix(a.transpose() * a) : Matrix(a * a.transpose());
+    gram.diagonal().array() += l2;
+    const Eigen::LLT<Matrix> llt(gram);
     if (llt.info() != Eigen::Success || llt.matrixLLT().diagonal().hasNaN()) {
       return absl::InvalidArgumentError(
           "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a "
           "larger l2_regularizer > 0.");
     }
     if (tall)
-      *x = llt.solve(a.adjoint() * b);
+      *x = llt.solve(a.transpose() * b);
     else
-      *x = a.adjoint() * llt.solve(b);
+      *x = a.transpose() * llt.solve(b);
     return absl::OkStatus();
   }
 

@@ -10,8 +10,7 @@ namespace {
 absl::Status NotInvertible() { return absl::InvalidArgumentError("Input is not invertible."); }
 
 // False also where a pivot is NaN.
-template <class W>
-bool Invertible(const Eigen::PartialPivLU<Matrix<W>>& lu) {
+bool Invertible(const Eigen::PartialPivLU<Matrix>& lu) {
   return lu.matrixLU().diagonal().cwiseAbs().minCoeff() > 0 && !lu.matrixLU().diagonal().hasNaN();
 }
 
@@ -19,20 +18,19 @@ class InverseOp {
  public:
   explicit InverseOp(const Attrs& attrs) : adjoint_(attrs.Bool("adjoint")) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape);
-    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(3 * m.rows * m.cols));
-    Matrix<W> a(m.rows, m.cols);
-    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices(3 * m.rows * m.cols));
+    Matrix a(m.rows, m.cols);
+    Eigen::PartialPivLU<Matrix> lu(m.rows);
     return ForEachMatrix(m.count, [&](int64_t k) {
       Load(ctx.in(0), k, &a);
-      if (adjoint_) a.adjointInPlace();
+      if (adjoint_) a.transposeInPlace();
       lu.compute(a);
-      if (!Invertible<W>(lu)) return NotInvertible();
+      if (!Invertible(lu)) return NotInvertible();
       a = lu.inverse();
-      Store<W>(a, k, ctx.out(0));
+      Store(a, k, ctx.out(0));
       return absl::OkStatus();
     });
   }
@@ -41,23 +39,18 @@ class InverseOp {
   bool adjoint_;
 };
 
-template <class W>
 struct LogDeterminant {
-  W sign = 1;
+  double sign = 1;
   double log = 0;
 };
-template <class W>
-LogDeterminant<W> LogDeterminantOf(const Eigen::PartialPivLU<Matrix<W>>& lu) {
-  LogDeterminant<W> d;
+LogDeterminant LogDeterminantOf(const Eigen::PartialPivLU<Matrix>& lu) {
+  LogDeterminant d;
   d.sign = static_cast<double>(lu.permutationP().determinant());
   for (int64_t i = 0; i < lu.matrixLU().rows(); ++i) {
-    const W pivot = lu.matrixLU()(i, i);
+    const double pivot = lu.matrixLU()(i, i);
     const double size = std::abs(pivot);
-    if (size == 0) return {W(0), -std::numeric_limits<double>::infinity()};
-    if constexpr (kIsComplex<W>)
-      d.sign *= pivot / size;
-    else
-      d.sign *= std::isnan(pivot) ? pivot : std::copysign(1.0, pivot);
+    if (size == 0) return {0, -std::numeric_limits<double>::infinity()};
+    d.sign *= std::isnan(pivot) ? pivot : std::copysign(1.0, pivot);
     d.log += std::log(size);
   }
   return d;
@@ -68,25 +61,24 @@ class DeterminantOp {
  public:
   explicit DeterminantOp(const Attrs&) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape);
-    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(2 * m.rows * m.cols));
-    Matrix<W> a(m.rows, m.cols), one(1, 1);
-    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices(2 * m.rows * m.cols));
+    Matrix a(m.rows, m.cols), one(1, 1);
+    Eigen::PartialPivLU<Matrix> lu(m.rows);
     return ForEachMatrix(m.count, [&](int64_t k) {
       Load(ctx.in(0), k, &a);
       if (m.rows > 0) lu.compute(a);  // without elements the determinant is 1
       if constexpr (kLog) {
-        const LogDeterminant<W> d = m.rows > 0 ? LogDeterminantOf<W>(lu) : LogDeterminant<W>();
+        const LogDeterminant d = m.rows > 0 ? LogDeterminantOf(lu) : LogDeterminant();
         one(0, 0) = d.sign;
-        Store<W>(one, k, ctx.out(0));
+        Store(one, k, ctx.out(0));
         one(0, 0) = d.log;
-        Store<W>(one, k, ctx.out(1));
+        Store(one, k, ctx.out(1));
       } else {
-        one(0, 0) = m.rows > 0 ? lu.determinant() : W(1);
-        Store<W>(one, k, ctx.out(0));
+        one(0, 0) = m.rows > 0 ? lu.determinant() : 1;
+        Store(one, k, ctx.out(0));
       }
       return absl::OkStatus();
     });
@@ -97,18 +89,17 @@ class LuOp {
  public:
   explicit LuOp(const Attrs&) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape);
-    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(2 * m.rows * m.cols));
-    Matrix<W> a(m.rows, m.cols);
-    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices(2 * m.rows * m.cols));
+    Matrix a(m.rows, m.cols);
+    Eigen::PartialPivLU<Matrix> lu(m.rows);
     return ForEachMatrix(m.count, [&](int64_t k) {
       Load(ctx.in(0), k, &a);
       lu.compute(a);
-      if (!Invertible<W>(lu)) return NotInvertible();
-      Store<W>(lu.matrixLU(), k, ctx.out(0));
+      if (!Invertible(lu)) return NotInvertible();
+      Store(lu.matrixLU(), k, ctx.out(0));
       const Eigen::PermutationMatrix<Eigen::Dynamic> rows = lu.permutationP().transpose();
       for (int64_t i = 0; i < m.rows; ++i) {
         if (ctx.out(1).dtype == DType::kInt32)
@@ -125,22 +116,21 @@ class SolveOp {
  public:
   explicit SolveOp(const Attrs& attrs) : adjoint_(attrs.Bool("adjoint")) {}
 
-  template <class W>
   absl::Status Run(const KernelContext& ctx) const {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     const Matrices m = MatricesOf(ctx.in(0).shape), s = MatricesOf(ctx.in(1).shape);
     FLOE_ASSIGN_OR_RETURN(const MemoryShare share,
-                          TakeMatrices<W>(2 * m.rows * m.cols + 2 * s.rows * s.cols));
-    Matrix<W> a(m.rows, m.cols), b(s.rows, s.cols), x(s.rows, s.cols);
-    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+                          TakeMatrices(2 * m.rows * m.cols + 2 * s.rows * s.cols));
+    Matrix a(m.rows, m.cols), b(s.rows, s.cols), x(s.rows, s.cols);
+    Eigen::PartialPivLU<Matrix> lu(m.rows);
     return ForEachMatrix(m.count, [&](int64_t k) {
       Load(ctx.in(0), k, &a);
       Load(ctx.in(1), k, &b);
-      if (adjoint_) a.adjointInPlace();
+      if (adjoint_) a.transposeInPlace();
       lu.compute(a);
-      if (!Invertible<W>(lu)) return absl::InvalidArgumentError("Input matrix is not invertible.");
+      if (!Invertible(lu)) return absl::InvalidArgumentError("Input matrix is not invertible.");
       x.noalias() = lu.solve(b);
-      Store<W>(x, k, ctx.out(0));
+      Store(x, k, ctx.out(0));
       return absl::OkStatus();
     });
   }
