@@ -9,6 +9,7 @@
 #include "kernels/cpu/element_type.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/move/grid_copy.h"
+#include "kernels/cpu/widened.h"
 
 namespace floe::kernels {
 namespace {
@@ -164,6 +165,8 @@ FLOE_REGISTER_KERNEL(TensorScatterUpdate, kCpu, MakeFunction<TensorScatterUpdate
 // Repeated places add up: booleans by "or", strings one behind the other.
 absl::Status ScatterNd(const KernelContext& ctx) {
   const TensorView& out = ctx.out(0);
+  if (IsNarrowInteger(out.dtype))
+    return RunWidened(ctx, out.dtype, DType::kInt64, Widening::kWrap, 0, ScatterNd);
   absl::Status status =
       absl::UnimplementedError(absl::StrCat("ScatterNd of ", DTypeName(out.dtype)));
   const auto scatter = [&](auto t) {
@@ -171,7 +174,7 @@ absl::Status ScatterNd(const KernelContext& ctx) {
     std::fill_n(out.as<T>(), out.elements(), T{});
     status = Scatter<Update::kAdd, T>(ctx, ctx.in(0), ctx.in(1));
   };
-  if (!ForDType(out.dtype, Numbers{}, scatter))
+  if (!ForDType(out.dtype, WideNumbers{}, scatter))
     ForDType(out.dtype, TypeList<bool, std::string>{}, scatter);
   return status;
 }
@@ -180,12 +183,14 @@ FLOE_REGISTER_KERNEL(ScatterNd, kCpu, MakeFunction<ScatterNd>);
 template <Update kUpdate, class... Ts>
 bool RegisterTensorScatter(const char* name, TypeList<Ts...>) {
   (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTensorScatter<kUpdate, Ts>), ...);
+  RegisterWidenedIntegers<&MakeTensorScatter<kUpdate, int64_t>, Widening::kWrap>(name);
   return true;
 }
-const bool kTensorScatter[] = {RegisterTensorScatter<Update::kAdd>("TensorScatterAdd", Numbers{}),
-                               RegisterTensorScatter<Update::kSub>("TensorScatterSub", Numbers{}),
-                               RegisterTensorScatter<Update::kMin>("TensorScatterMin", Reals{}),
-                               RegisterTensorScatter<Update::kMax>("TensorScatterMax", Reals{})};
+const bool kTensorScatter[] = {
+    RegisterTensorScatter<Update::kAdd>("TensorScatterAdd", WideNumbers{}),
+    RegisterTensorScatter<Update::kSub>("TensorScatterSub", WideNumbers{}),
+    RegisterTensorScatter<Update::kMin>("TensorScatterMin", WideReals{}),
+    RegisterTensorScatter<Update::kMax>("TensorScatterMax", WideReals{})};
 
 // Places that never repeat and follow each other in the order of memory.
 absl::Status CheckOrder(const TensorView& indices) {

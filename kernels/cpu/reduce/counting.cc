@@ -11,6 +11,7 @@
 #include "kernels/cpu/dynamic_output.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/move/grid_copy.h"
+#include "kernels/cpu/widened.h"
 
 namespace floe::kernels {
 namespace {
@@ -117,20 +118,37 @@ absl::Status CountInto(const Counted& counted, const TensorView& weights, bool b
   return absl::OkStatus();
 }
 
+absl::Status CountAll(const Counted& counted, const TensorView& weights, bool binary, int64_t size,
+                      const TensorView& out) {
+  absl::Status status;
+  ForDType(out.dtype, Weights{}, [&](auto t) {
+    using T = decltype(t);
+    std::fill_n(out.as<T>(), out.elements(), T(0));
+    status = CountInto(counted, weights, binary, size, out.as<T>());
+  });
+  return status;
+}
+
 absl::Status Bincount(const KernelContext& ctx) {
   Counted counted;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(0), &counted.values));
   counted.row_of = [](int64_t) { return 0; };
   FLOE_RETURN_IF_ERROR(CheckWeights(counted, ctx.in(2)));
-  absl::Status status;
-  ForDType(ctx.in(2).dtype, Weights{}, [&](auto t) {
-    using T = decltype(t);
-    std::fill_n(ctx.out(0).as<T>(), ctx.out(0).elements(), T(0));
-    status = CountInto(counted, ctx.in(2), false, ctx.out(0).elements(), ctx.out(0).as<T>());
-  });
-  return status;
+  return CountAll(counted, ctx.in(2), false, ctx.out(0).elements(), ctx.out(0));
 }
 FLOE_REGISTER_KERNEL(Bincount, kCpu, MakeFunction<&Bincount>);
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeDenseBincount(const KernelArgs& args) {
+  return FromFunction(
+      [binary = args.node.attrs.Bool("binary_output")](const KernelContext& ctx) -> absl::Status {
+        Counted counted;
+        FLOE_RETURN_IF_ERROR(ReadDense(ctx, &counted));
+        FLOE_RETURN_IF_ERROR(CheckWeights(counted, ctx.in(2)));
+        const Shape& shape = ctx.out(0).shape;
+        return CountAll(counted, ctx.in(2), binary, shape.dim(shape.rank() - 1), ctx.out(0));
+      });
+}
+FLOE_REGISTER_KERNEL(DenseBincount, kCpu, MakeDenseBincount);
 
 template <absl::Status (*kRead)(const KernelContext&, Counted*)>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBincount(const KernelArgs& args) {
@@ -146,13 +164,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBincount(const KernelArgs& args) {
       return absl::InvalidArgumentError(absl::StrCat("size ", size, " must be non-negative"));
     const Shape shape = counted.matrix ? Shape({counted.rows, size}) : Shape({size});
     FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(0, weights.dtype, shape));
-    absl::Status status;
-    ForDType(weights.dtype, Weights{}, [&](auto t) {
-      using T = decltype(t);
-      std::fill_n(out.as<T>(), out.elements(), T(0));
-      status = CountInto(counted, weights, binary, size, out.as<T>());
-    });
-    return status;
+    return CountAll(counted, weights, binary, size, out);
   });
 }
 FLOE_REGISTER_KERNEL(RaggedBincount, kCpu, MakeBincount<&ReadRagged>);
@@ -228,16 +240,12 @@ absl::Status Bound(const KernelContext& ctx) {
   if (sorted.dim(0) != values.dim(0))
     return absl::InvalidArgumentError(absl::StrCat(
         "sorted_inputs ", sorted.ToString(), " and values ", values.ToString(), " differ in rows"));
-  const auto less = [](T a, T b) {
-    return static_cast<Compute<T>>(a) < static_cast<Compute<T>>(b);
-  };
   for (int64_t i = 0; i < values.elements(); ++i) {
     const T* const from = ctx.in(0).as<T>() + i / values.dim(1) * sorted.dim(1);
     const T* const to = from + sorted.dim(1);
     const T value = ctx.in(1).as<T>()[i];
-    const int64_t at = (kUpper ? std::upper_bound(from, to, value, less)
-                               : std::lower_bound(from, to, value, less)) -
-                       from;
+    const int64_t at =
+        (kUpper ? std::upper_bound(from, to, value) : std::lower_bound(from, to, value)) - from;
     if (ctx.out(0).dtype == DType::kInt32) {
       ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(at);
     } else {
@@ -246,16 +254,17 @@ absl::Status Bound(const KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-template <class... Ts>
-bool RegisterBounds(TypeList<Ts...>) {
-  (KernelRegistrar("LowerBound", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&Bound<Ts, false>>),
-   ...);
-  (KernelRegistrar("UpperBound", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&Bound<Ts, true>>),
-   ...);
+template <bool kUpper>
+bool RegisterBound(const char* name) {
+  KernelRegistrar(name, DeviceKind::kCpu, {DType::kFloat64}, &MakeFunction<&Bound<double, kUpper>>);
+  KernelRegistrar(name, DeviceKind::kCpu, {DType::kInt64}, &MakeFunction<&Bound<int64_t, kUpper>>);
+  KernelRegistrar(name, DeviceKind::kCpu, {DType::kUInt64},
+                  &MakeFunction<&Bound<uint64_t, kUpper>>);
+  RegisterWidenedReals<&MakeFunction<&Bound<int64_t, kUpper>>,
+                       &MakeFunction<&Bound<double, kUpper>>, Widening::kInputs>(name);
   return true;
 }
-const bool kBounds = RegisterBounds(Reals{});
+const bool kBounds[] = {RegisterBound<false>("LowerBound"), RegisterBound<true>("UpperBound")};
 
 template <class T>
 absl::Status Histogram(const KernelContext& ctx) {
@@ -319,30 +328,28 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNth(const KernelArgs& args) {
   return FromFunction(
       [reverse = args.node.attrs.Bool("reverse")](const KernelContext& ctx) -> absl::Status {
         const TensorView& in = ctx.in(0);
-        const int64_t width = in.shape.dim(in.shape.rank() - 1), n = *ctx.in(1).as<int32_t>();
+        const int64_t width = in.shape.dim(in.shape.rank() - 1);
+        FLOE_ASSIGN_OR_RETURN(const int64_t n, ReadInt(ctx.in(1)));
         if (n < 0 || n >= width)
           return absl::InvalidArgumentError(
               absl::StrCat("n is ", n, ", the last dimension of the input ", width));
         BudgetVector<T> row(static_cast<size_t>(width));
-        const auto less = [](T a, T b) {
-          return static_cast<Compute<T>>(a) < static_cast<Compute<T>>(b);
-        };
         for (int64_t i = 0; i < ctx.out(0).elements(); ++i) {
           if (i % 64 == 0) FLOE_RETURN_IF_ERROR(CheckRunTime());
           std::copy_n(in.as<T>() + i * width, width, row.begin());
           const int64_t place = reverse ? width - 1 - n : n;
-          std::nth_element(row.begin(), row.begin() + place, row.end(), less);
+          std::nth_element(row.begin(), row.begin() + place, row.end());
           ctx.out(0).as<T>()[i] = row[static_cast<size_t>(place)];
         }
         return absl::OkStatus();
       });
 }
-template <class... Ts>
-bool RegisterNth(TypeList<Ts...>) {
-  (KernelRegistrar("NthElement", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeNth<Ts>), ...);
-  return true;
-}
-const bool kNth = RegisterNth(Reals{});
+FLOE_REGISTER_KERNEL(NthElement, kCpu, MakeNth<double>, DType::kFloat64);
+FLOE_REGISTER_KERNEL(NthElement, kCpu, MakeNth<int64_t>, DType::kInt64);
+FLOE_REGISTER_KERNEL(NthElement, kCpu, MakeNth<uint64_t>, DType::kUInt64);
+const bool kNth =
+    (RegisterWidenedReals<&MakeNth<int64_t>, &MakeNth<double>, Widening::kWrap>("NthElement"),
+     true);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -1,18 +1,16 @@
-// Ops that combine rows by segment, count, or run along an axis: segments, DenseBincount, TopKV2,
-// ApproxTopK, Cumsum, Cumprod, CumulativeLogsumexp.
+// Ops that combine rows by segment: of sorted ids, of ids in any order, and of picked rows.
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
-#include "kernels/cpu/float_order.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/move/grid_copy.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/widened.h"
 
 namespace floe::kernels {
 namespace {
@@ -72,17 +70,166 @@ absl::Status UnsortedSegment(const KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-template <Fold kFold, class... Ts>
+template <Fold kFold, Widening kWidening, class... Ts>
 bool RegisterUnsorted(const char* name, TypeList<Ts...>) {
   (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>},
                    &MakeFunction<&UnsortedSegment<kFold, Ts>>),
    ...);
+  RegisterWidenedIntegers<&MakeFunction<&UnsortedSegment<kFold, int64_t>>, kWidening>(name);
   return true;
 }
-const bool kUnsorted[] = {RegisterUnsorted<Fold::kSum>("UnsortedSegmentSum", Numbers{}),
-                          RegisterUnsorted<Fold::kProd>("UnsortedSegmentProd", Numbers{}),
-                          RegisterUnsorted<Fold::kMax>("UnsortedSegmentMax", Reals{}),
-                          RegisterUnsorted<Fold::kMin>("UnsortedSegmentMin", Reals{})};
+const bool kUnsorted[] = {
+    RegisterUnsorted<Fold::kSum, Widening::kWrap>("UnsortedSegmentSum", WideNumbers{}),
+    RegisterUnsorted<Fold::kProd, Widening::kWrap>("UnsortedSegmentProd", WideNumbers{}),
+    RegisterUnsorted<Fold::kMax, Widening::kClamp>("UnsortedSegmentMax", WideReals{}),
+    RegisterUnsorted<Fold::kMin, Widening::kClamp>("UnsortedSegmentMin", WideReals{})};
+
+// ---- sorted ids ----
+
+// The number of segments that ids which never fall make.
+absl::StatusOr<int64_t> SegmentCount(const IntList& ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < (i == 0 ? 0 : ids[i - 1]))
+      return absl::InvalidArgumentError(
+          absl::StrCat("segment ids are not in increasing order: ", ids[i], " at place ", i));
+    if (ids[i] >= int64_t{1} << 31)
+      return absl::InvalidArgumentError(absl::StrCat("segment id ", ids[i], " is too large"));
+  }
+  return ids.empty() ? 0 : ids.back() + 1;
+}
+
+// `skips_nan`: the largest and smallest leave NaN out; otherwise a NaN replaces what came before
+// it, and is replaced by what comes next.
+template <Fold kFold, class C>
+C JoinSorted(C a, C b, bool skips_nan) {
+  if constexpr (kFold == Fold::kProd) return WrapMul(a, b);
+  if constexpr (kFold == Fold::kMax) return skips_nan ? (b > a ? b : a) : (a > b ? a : b);
+  if constexpr (kFold == Fold::kMin) return skips_nan ? (b < a ? b : a) : (a < b ? a : b);
+  return WrapAdd(a, b);
+}
+
+// What a segment of several rows begins with.
+template <Fold kFold, class C>
+C FirstOf(C value, bool skips_nan) {
+  using Limits = std::numeric_limits<C>;
+  if constexpr (kFold == Fold::kMax)
+    return JoinSorted<kFold, C>(Limits::has_infinity ? -Limits::infinity() : Limits::lowest(),
+                                value, skips_nan);
+  if constexpr (kFold == Fold::kMin)
+    return JoinSorted<kFold, C>(Limits::has_infinity ? Limits::infinity() : Limits::max(), value,
+                                skips_nan);
+  return value;
+}
+
+// Of rows of `columns` elements, how many TensorFlow folds by vectors: there, and only there, its
+// largest and smallest of several rows leave NaN out.
+template <class T>
+int64_t VectorColumns(int64_t columns) {
+  constexpr int64_t kLanes = sizeof(T) == sizeof(double) ? 4 : 8;
+  return columns - columns % kLanes;
+}
+
+// Segments without elements hold 1 for products and 0 otherwise.
+template <Fold kFold, class T>
+absl::Status SortedSegment(const KernelContext& ctx) {
+  using C = Compute<T>;
+  const TensorView& data = ctx.in(0);
+  IntList ids;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &ids));
+  Shape shape = data.shape;
+  if (shape.rank() == 0 || shape.dim(0) != static_cast<int64_t>(ids.size()))
+    return absl::InvalidArgumentError(
+        absl::StrCat(ids.size(), " segment ids for data of shape ", shape.ToString()));
+  const int64_t slice = ids.empty() ? 0 : data.elements() / shape.dim(0);
+  FLOE_ASSIGN_OR_RETURN(const int64_t segments, SegmentCount(ids));
+  shape.set_dim(0, segments);
+  FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(0, data.dtype, shape));
+  std::fill_n(out.as<T>(), out.elements(), static_cast<T>(C(kFold == Fold::kProd ? 1 : 0)));
+  BudgetVector<C> row(slice);
+  const int64_t vectors = VectorColumns<T>(slice);
+  for (size_t i = 0; i < ids.size();) {
+    const size_t begin = i;
+    const bool several = i + 1 < ids.size() && ids[i + 1] == ids[i];
+    for (; i < ids.size() && ids[i] == ids[begin]; ++i) {
+      const T* from = data.as<T>() + static_cast<int64_t>(i) * slice;
+      for (int64_t k = 0; k < slice; ++k) {
+        const C value = static_cast<C>(from[k]);
+        const C folded = i != begin ? JoinSorted<kFold>(row[k], value, k < vectors)
+                         : several  ? FirstOf<kFold>(value, k < vectors)
+                                    : value;
+        row[k] = static_cast<C>(static_cast<T>(folded));  // 16-bit floats round at every step
+      }
+    }
+    T* to = out.as<T>() + ids[begin] * slice;
+    for (int64_t k = 0; k < slice; ++k) to[k] = static_cast<T>(row[k]);
+  }
+  return absl::OkStatus();
+}
+
+template <Fold kFold, class... Ts>
+bool RegisterSorted(const char* name, TypeList<Ts...>) {
+  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeFunction<&SortedSegment<kFold, Ts>>),
+   ...);
+  RegisterWidenedIntegers<&MakeFunction<&SortedSegment<kFold, int64_t>>, Widening::kWrap>(name);
+  return true;
+}
+const bool kSorted[] = {RegisterSorted<Fold::kSum>("SegmentSum", WideNumbers{}),
+                        RegisterSorted<Fold::kProd>("SegmentProd", WideNumbers{}),
+                        RegisterSorted<Fold::kMax>("SegmentMax", WideReals{}),
+                        RegisterSorted<Fold::kMin>("SegmentMin", WideReals{})};
+
+// Remembers what it gave.
+class NotingAllocator final : public OutputAllocator {
+ public:
+  explicit NotingAllocator(OutputAllocator* own) : own_(own) {}
+  absl::StatusOr<TensorView> Allocate(int output, DType dtype, const Shape& shape) override {
+    FLOE_ASSIGN_OR_RETURN(given_, own_->Allocate(output, dtype, shape));
+    return given_;
+  }
+  const TensorView& given() const { return given_; }
+
+ private:
+  OutputAllocator* own_;
+  TensorView given_;
+};
+
+// Sums, then divides each segment by its number of rows, in the data's own dtype.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSegmentMean(const KernelArgs& args) {
+  const KernelFactory factory =
+      FindKernel("SegmentSum", DeviceKind::kCpu, args.inputs[0].type.dtype);
+  if (factory == nullptr) return absl::InternalError("SegmentSum has no kernel of this dtype");
+  FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> sum, factory(args));
+  return FromFunction([sum](const KernelContext& ctx) -> absl::Status {
+    NotingAllocator allocator(ctx.allocator);
+    KernelContext inner = ctx;
+    inner.allocator = &allocator;
+    FLOE_RETURN_IF_ERROR(sum->Run(inner));
+    const TensorView& out = allocator.given();
+    IntList ids;
+    FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &ids));
+    const int64_t slice = ids.empty() ? 0 : out.elements() / (ids.back() + 1);
+    ForDType(out.dtype, Numbers{}, [&](auto type) {
+      using T = decltype(type);
+      using C = Compute<T>;
+      for (size_t i = 0, begin = 0; i < ids.size(); begin = i) {
+        while (i < ids.size() && ids[i] == ids[begin]) ++i;
+        T* const to = out.as<T>() + ids[begin] * slice;
+        const C rows = static_cast<C>(i - begin);
+        for (int64_t k = 0; k < slice; ++k) to[k] = static_cast<T>(C(static_cast<C>(to[k]) / rows));
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+template <class... Ts>
+bool RegisterMean(TypeList<Ts...>) {
+  KernelRegistrar("SegmentMean", DeviceKind::kCpu, {kDTypeOf<Ts>...}, &MakeSegmentMean);
+  return true;
+}
+const bool kMean = RegisterMean(Numbers{});
+
+// ---- rows picked by indices ----
 
 enum class Scale : uint8_t { kNone, kMean, kSqrt };
 
@@ -123,204 +270,46 @@ absl::Status SparseSegment(const KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-template <class... Ts>
-bool RegisterSparse(TypeList<Ts...>) {
+template <Scale kScale, class... Ts>
+bool RegisterSparse(const std::string& name, TypeList<Ts...>) {
   for (const char* suffix : {"", "WithNumSegments"}) {
-    (KernelRegistrar(absl::StrCat("SparseSegmentMean", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>},
-                     &MakeFunction<&SparseSegment<Scale::kMean, Ts>>),
+    (KernelRegistrar(name + suffix, DeviceKind::kCpu, {kDTypeOf<Ts>},
+                     &MakeFunction<&SparseSegment<kScale, Ts>>),
      ...);
-    (KernelRegistrar(absl::StrCat("SparseSegmentSqrtN", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>},
-                     &MakeFunction<&SparseSegment<Scale::kSqrt, Ts>>),
-     ...);
-  }
-  return true;
-}
-template <class... Ts>
-bool RegisterSparseSum(TypeList<Ts...>) {
-  for (const char* suffix : {"", "WithNumSegments"}) {
-    (KernelRegistrar(absl::StrCat("SparseSegmentSum", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>},
-                     &MakeFunction<&SparseSegment<Scale::kNone, Ts>>),
-     ...);
-  }
-  return true;
-}
-const bool kSparse[] = {RegisterSparse(Floats{}), RegisterSparseSum(Reals{})};
-
-// Counts, or sums of weights, of each value below the size; with `binary`, 1 for what occurs.
-absl::Status Bincount(const KernelContext& ctx, bool binary) {
-  const TensorView &out = ctx.out(0), &weights = ctx.in(2);
-  IntList values;
-  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(0), &values));
-  const int64_t size = out.shape.dim(out.shape.rank() - 1);
-  const int64_t rows = out.shape.rank() == 2 ? out.shape.dim(0) : 1;
-  const int64_t width = rows == 0 ? 0 : static_cast<int64_t>(values.size()) / rows;
-  const bool weighted =
-      weights.elements() == static_cast<int64_t>(values.size()) && !values.empty();
-  for (int64_t v : values) {
-    if (v < 0) return absl::InvalidArgumentError(absl::StrCat("value ", v, " is negative"));
-  }
-  const bool found = ForDType(out.dtype, TypeList<int32_t, int64_t, float, double>{}, [&](auto t) {
-    using T = decltype(t);
-    T* y = out.as<T>();
-    std::fill_n(y, out.elements(), T(0));
-    for (int64_t i = 0; i < rows * width; ++i) {
-      if (values[i] >= size) continue;
-      T& cell = y[i / width * size + values[i]];
-      cell = binary ? T(1) : WrapAdd(cell, weighted ? weights.as<T>()[i] : T(1));
+    if constexpr (kScale == Scale::kNone) {
+      RegisterWidenedIntegers<&MakeFunction<&SparseSegment<kScale, int64_t>>, Widening::kWrap>(
+          name + suffix);
     }
-  });
-  return found ? absl::OkStatus()
-               : absl::UnimplementedError(absl::StrCat("DenseBincount of ", DTypeName(out.dtype)));
+  }
+  return true;
 }
-absl::StatusOr<std::unique_ptr<Kernel>> MakeBincount(const KernelArgs& args) {
-  const bool binary = args.node.attrs.Bool("binary_output");
-  return FromFunction([binary](const KernelContext& ctx) { return Bincount(ctx, binary); });
-}
-FLOE_REGISTER_KERNEL(DenseBincount, kCpu, MakeBincount);
+const bool kSparse[] = {RegisterSparse<Scale::kNone>("SparseSegmentSum", WideReals{}),
+                        RegisterSparse<Scale::kMean>("SparseSegmentMean", Floats{}),
+                        RegisterSparse<Scale::kSqrt>("SparseSegmentSqrtN", Floats{})};
 
-// Puts the places of the k best of n elements in order, of equal ones the first place first.
-template <class T, bool kLargest>
-void OrderByValue(const T* x, int64_t n, int64_t k, int64_t* order) {
-  std::iota(order, order + n, 0);
-  std::partial_sort(order, order + k, order + n, [x](int64_t a, int64_t b) {
-    const auto va = static_cast<Compute<T>>(x[a]), vb = static_cast<Compute<T>>(x[b]);
-    if constexpr (kLargest) return va > vb || (!(vb > va) && a < b);
-    return va < vb || (!(vb < va) && a < b);
+// Allocates what the last id asks for, then runs the kernel for a known number of segments.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSparseSegment(const KernelArgs& args) {
+  std::string op = args.node.op->name;
+  op = op.substr(0, op.size() - std::string("ToLastId").size()) + "WithNumSegments";
+  const KernelFactory factory = FindKernel(op, DeviceKind::kCpu, args.inputs[0].type.dtype);
+  if (factory == nullptr)
+    return absl::UnimplementedError(absl::StrCat(op, " of ", DTypeName(args.inputs[0].type.dtype)));
+  FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> sized, factory(args));
+  return FromFunction([sized](const KernelContext& ctx) -> absl::Status {
+    IntList ids;
+    FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &ids));
+    FLOE_ASSIGN_OR_RETURN(const int64_t segments, SegmentCount(ids));
+    Shape shape = ctx.in(0).shape;
+    shape.set_dim(0, segments);
+    FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(0, ctx.in(0).dtype, shape));
+    KernelContext inner = ctx;
+    inner.outputs = absl::MakeConstSpan(&out, 1);
+    return sized->Run(inner);
   });
 }
-
-// The same of floats, by numbers made of value and place. False where an element is NaN.
-template <class T, bool kLargest>
-bool OrderByKey(const T* x, int64_t n, int64_t k, int64_t* order) {
-  BudgetVector<uint64_t> keys(n);
-  for (int64_t i = 0; i < n; ++i) {
-    const auto value = static_cast<float>(x[i]);
-    if (value != value) return false;
-    const uint32_t rank = OrderOf(value);
-    keys[i] = uint64_t{kLargest ? ~rank : rank} << 32 | static_cast<uint64_t>(i);
-  }
-  if (k < n) std::nth_element(keys.begin(), keys.begin() + k, keys.end());
-  std::sort(keys.begin(), keys.begin() + k);
-  for (int64_t i = 0; i < k; ++i) order[i] = static_cast<uint32_t>(keys[i]);
-  return true;
-}
-
-template <class T, bool kLargest>
-absl::Status TopK(const KernelContext& ctx) {
-  constexpr int64_t kFew = 32;  // a heap of so many costs less than keys for all
-  const TensorView &in = ctx.in(0), &values = ctx.out(0), &indices = ctx.out(1);
-  const int64_t n = in.shape.dim(in.shape.rank() - 1),
-                k = values.shape.dim(values.shape.rank() - 1);
-  if (k > n)
-    return absl::InvalidArgumentError(absl::StrCat("k is ", k, ", the last dimension ", n));
-  if (k == 0) return absl::OkStatus();
-  BudgetVector<int64_t> order(n);
-  for (int64_t row = 0; row < values.elements() / k; ++row) {
-    const T* x = in.as<T>() + row * n;
-    bool ordered = false;
-    if constexpr (std::is_same_v<Compute<T>, float>) {
-      ordered = k > kFew && n <= UINT32_MAX && OrderByKey<T, kLargest>(x, n, k, order.data());
-    }
-    if (!ordered) OrderByValue<T, kLargest>(x, n, k, order.data());
-    for (int64_t i = 0; i < k; ++i) {
-      if (values.data != nullptr) values.as<T>()[row * k + i] = x[order[i]];
-      if (indices.data == nullptr) continue;
-      ForDType(indices.dtype, TypeList<int16_t, int32_t, int64_t>{}, [&](auto t) {
-        indices.as<decltype(t)>()[row * k + i] = static_cast<decltype(t)>(order[i]);
-      });
-    }
-  }
-  return absl::OkStatus();
-}
-
-struct ScanOptions {
-  bool exclusive, reverse;
-};
-
-enum class Joined : uint8_t { kSum, kProduct, kLogSumExp };
-
-// What comes before the first element.
-template <Joined kJoined, class C>
-C Neutral() {
-  if constexpr (kJoined == Joined::kLogSumExp) return -std::numeric_limits<C>::infinity();
-  return kJoined == Joined::kProduct ? C(1) : C(0);
-}
-template <Joined kJoined, class C>
-C Join(C a, C b) {
-  if constexpr (kJoined == Joined::kLogSumExp) {
-    const C most = a < b ? b : a, least = b < a ? b : a;
-    return most == Neutral<kJoined, C>() ? most : std::log1p(std::exp(least - most)) + most;
-  } else {
-    return kJoined == Joined::kProduct ? WrapMul(a, b) : WrapAdd(a, b);
-  }
-}
-
-template <Joined kJoined, class T>
-absl::Status Scan(const KernelContext& ctx, const ScanOptions& options) {
-  using C = Compute<T>;
-  const Shape& shape = ctx.in(0).shape;
-  FLOE_ASSIGN_OR_RETURN(const int64_t axis_value, ReadInt(ctx.in(1)));
-  FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_value, shape.rank()));
-  int64_t inner = 1;
-  for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape.dim(i);
-  const int64_t n = shape.dim(axis);
-  if (shape.elements() == 0) return absl::OkStatus();
-  const T* x = ctx.in(0).as<T>();
-  T* y = ctx.out(0).as<T>();
-  ParallelRange(ctx.pool, shape.elements() / n, std::max<int64_t>(1, kElementGrain / n),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t line = begin; line < end; ++line) {
-                    const int64_t base = line / inner * n * inner + line % inner;
-                    C total = Neutral<kJoined, C>();
-                    for (int64_t i = 0; i < n; ++i) {
-                      const int64_t at = base + (options.reverse ? n - 1 - i : i) * inner;
-                      const C value = static_cast<C>(x[at]);
-                      // TensorFlow keeps the total of 16-bit floats in their own type.
-                      const C next = static_cast<C>(static_cast<T>(Join<kJoined>(total, value)));
-                      y[at] = static_cast<T>(options.exclusive ? total : next);
-                      total = next;
-                    }
-                  }
-                });
-  return absl::OkStatus();
-}
-template <Joined kJoined, class T>
-absl::StatusOr<std::unique_ptr<Kernel>> MakeScan(const KernelArgs& args) {
-  const ScanOptions options{args.node.attrs.Bool("exclusive"), args.node.attrs.Bool("reverse")};
-  return FromFunction(
-      [options](const KernelContext& ctx) { return Scan<kJoined, T>(ctx, options); });
-}
-
-template <class... Ts>
-bool RegisterScans(TypeList<Ts...>) {
-  (KernelRegistrar("Cumsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<Joined::kSum, Ts>), ...);
-  (KernelRegistrar("Cumprod", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<Joined::kProduct, Ts>),
-   ...);
-  return true;
-}
-template <class... Ts>
-bool RegisterLogScans(TypeList<Ts...>) {
-  (KernelRegistrar("CumulativeLogsumexp", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeScan<Joined::kLogSumExp, Ts>),
-   ...);
-  return true;
-}
-template <class... Ts>
-bool RegisterTopK(TypeList<Ts...>) {
-  (KernelRegistrar("TopKV2", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&TopK<Ts, true>>),
-   ...);
-  return true;
-}
-template <class T>
-absl::StatusOr<std::unique_ptr<Kernel>> MakeApproxTopK(const KernelArgs& args) {
-  const bool largest = args.node.attrs.Bool("is_max_k", true);
-  return FromFunction(largest ? &TopK<T, true> : &TopK<T, false>);
-}
-FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<Half>, DType::kFloat16);
-FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<BFloat16>, DType::kBFloat16);
-const bool kAlongAxis[] = {RegisterScans(Numbers{}), RegisterLogScans(Floats{}),
-                           RegisterTopK(Reals{})};
+FLOE_REGISTER_KERNEL(SparseSegmentSumToLastId, kCpu, MakeSparseSegment);
+FLOE_REGISTER_KERNEL(SparseSegmentMeanToLastId, kCpu, MakeSparseSegment);
+FLOE_REGISTER_KERNEL(SparseSegmentSqrtNToLastId, kCpu, MakeSparseSegment);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -13,12 +13,12 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/move/grid_copy.h"
 #include "kernels/cpu/sparse/sparse_places.h"
+#include "kernels/cpu/widened.h"
 
 namespace floe::kernels {
 namespace {
 
-using SetElements =
-    TypeList<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, std::string>;
+using SetElements = TypeList<int64_t, uint64_t, std::string>;  // other integers are widened
 
 // A set for each place of the dims before the last, by the place's number; those that are not there
 // are empty.
@@ -148,30 +148,37 @@ absl::Status Sizes(const KernelContext& ctx, bool ordered) {
   return absl::OkStatus();
 }
 
-// run(t, ordered) for the dtype of input `values`.
-template <int kValues, class F>
-std::unique_ptr<Kernel> ForKeys(const KernelArgs& args, F run) {
+// run(t, ctx, ordered) for the dtype of input kValues.
+template <int kValues, Widening kWidening, class F>
+std::unique_ptr<Kernel> ForElements(const KernelArgs& args, F run) {
   const bool ordered = args.node.attrs.Bool("validate_indices", true);
   const char* const name = args.node.op->name.c_str();
-  return FromFunction([ordered, name, run](const KernelContext& ctx) {
-    absl::Status status =
-        absl::UnimplementedError(absl::StrCat(name, " of ", DTypeName(ctx.in(kValues).dtype)));
-    ForDType(ctx.in(kValues).dtype, SetElements{}, [&](auto t) { status = run(t, ctx, ordered); });
+  const auto by_dtype = [ordered, name, run](const KernelContext& ctx) {
+    const DType dtype = ctx.in(kValues).dtype;
+    absl::Status status = absl::UnimplementedError(absl::StrCat(name, " of ", DTypeName(dtype)));
+    ForDType(dtype, SetElements{}, [&](auto t) { status = run(t, ctx, ordered); });
     return status;
+  };
+  return FromFunction([by_dtype](const KernelContext& ctx) {
+    const DType dtype = ctx.in(kValues).dtype;
+    if (!IsNarrowInteger(dtype)) return by_dtype(ctx);
+    return RunWidened(ctx, dtype, DType::kInt64, kWidening, 1, by_dtype);
   });
 }
 template <int kSparse>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOperation(const KernelArgs& args) {
+  constexpr int kValues = kSparse == 2 ? 1 : 0;
   const std::string op = args.node.attrs.String("set_operation");
-  return ForKeys < kSparse == 2 ? 1
-                                : 0 > (args, [op](auto t, const KernelContext& ctx, bool ordered) {
-                                    return Operate<decltype(t)>(ctx, kSparse, ordered, op);
-                                  });
+  return ForElements<kValues, Widening::kWrap>(
+      args, [op](auto t, const KernelContext& ctx, bool ordered) {
+        return Operate<decltype(t)>(ctx, kSparse, ordered, op);
+      });
 }
 absl::StatusOr<std::unique_ptr<Kernel>> MakeSizes(const KernelArgs& args) {
-  return ForKeys<1>(args, [](auto t, const KernelContext& ctx, bool ordered) {
-    return Sizes<decltype(t)>(ctx, ordered);
-  });
+  return ForElements<1, Widening::kInputs>(args,
+                                           [](auto t, const KernelContext& ctx, bool ordered) {
+                                             return Sizes<decltype(t)>(ctx, ordered);
+                                           });
 }
 FLOE_REGISTER_KERNEL(DenseToDenseSetOperation, kCpu, MakeOperation<0>);
 FLOE_REGISTER_KERNEL(DenseToSparseSetOperation, kCpu, MakeOperation<1>);

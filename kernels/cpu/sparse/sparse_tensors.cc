@@ -12,6 +12,7 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/move/grid_copy.h"
 #include "kernels/cpu/sparse/sparse_places.h"
+#include "kernels/cpu/widened.h"
 
 namespace floe::kernels {
 namespace {
@@ -161,8 +162,13 @@ absl::Status Merge(const KernelContext& ctx) {
 }
 
 // Registered for any type, since the first input is of indices: the values' type is asked for.
-template <class List, template <class> class F>
+// Where it writes such values into output kOutput, integers are widened.
+template <class List, template <class> class F, int kOutput = -1>
 absl::Status ByValues(const KernelContext& ctx) {
+  if (kOutput >= 0 && IsNarrowInteger(ctx.in(1).dtype)) {
+    return RunWidened(ctx, ctx.in(1).dtype, DType::kInt64, Widening::kWrap, kOutput,
+                      ByValues<List, F>);
+  }
   absl::Status status =
       absl::UnimplementedError(absl::StrCat("sparse values of ", DTypeName(ctx.in(1).dtype)));
   ForDType(ctx.in(1).dtype, List{}, [&](auto t) { status = F<decltype(t)>::Run(ctx); });
@@ -183,8 +189,8 @@ struct Minimum {
 using Sums = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, std::complex<float>,
                       std::complex<double>>;
 FLOE_REGISTER_KERNEL(SparseAdd, kCpu, (MakeFunction<&ByValues<Sums, SparseSum>>));
-FLOE_REGISTER_KERNEL(SparseSparseMaximum, kCpu, (MakeFunction<&ByValues<Reals, Maximum>>));
-FLOE_REGISTER_KERNEL(SparseSparseMinimum, kCpu, (MakeFunction<&ByValues<Reals, Minimum>>));
+FLOE_REGISTER_KERNEL(SparseSparseMaximum, kCpu, (MakeFunction<&ByValues<WideReals, Maximum, 1>>));
+FLOE_REGISTER_KERNEL(SparseSparseMinimum, kCpu, (MakeFunction<&ByValues<WideReals, Minimum, 1>>));
 
 // ---- cutting ----
 
@@ -327,16 +333,21 @@ absl::Status Reduce(const KernelContext& ctx, bool keep) {
 template <Pair kPair, class List>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReduce(const KernelArgs& args) {
   return FromFunction([keep = args.node.attrs.Bool("keep_dims")](const KernelContext& ctx) {
-    absl::Status status =
-        absl::UnimplementedError(absl::StrCat("sparse values of ", DTypeName(ctx.in(1).dtype)));
-    ForDType(ctx.in(1).dtype, List{},
-             [&](auto t) { status = Reduce<kPair, decltype(t)>(ctx, keep); });
-    return status;
+    const auto run = [keep](const KernelContext& wide) {
+      const DType dtype = wide.in(1).dtype;
+      absl::Status status =
+          absl::UnimplementedError(absl::StrCat("sparse values of ", DTypeName(dtype)));
+      ForDType(dtype, List{}, [&](auto t) { status = Reduce<kPair, decltype(t)>(wide, keep); });
+      return status;
+    };
+    const DType dtype = ctx.in(1).dtype;
+    if (!IsNarrowInteger(dtype)) return run(ctx);
+    return RunWidened(ctx, dtype, DType::kInt64, Widening::kWrap, 0, run);
   });
 }
 using MakeReducer = absl::StatusOr<std::unique_ptr<Kernel>> (*)(const KernelArgs&);
-constexpr MakeReducer kMakeSum = &MakeReduce<Pair::kSum, Numbers>;
-constexpr MakeReducer kMakeMax = &MakeReduce<Pair::kMaximum, Reals>;
+constexpr MakeReducer kMakeSum = &MakeReduce<Pair::kSum, WideNumbers>;
+constexpr MakeReducer kMakeMax = &MakeReduce<Pair::kMaximum, WideReals>;
 FLOE_REGISTER_KERNEL(SparseReduceSum, kCpu, kMakeSum);
 FLOE_REGISTER_KERNEL(SparseReduceMax, kCpu, kMakeMax);
 
@@ -387,9 +398,9 @@ template <class T>
 struct Over {
   static absl::Status Run(const KernelContext& ctx) { return WithDense<'/', T>(ctx); }
 };
-FLOE_REGISTER_KERNEL(SparseDenseCwiseAdd, kCpu, (MakeFunction<&ByValues<Numbers, Plus>>));
-FLOE_REGISTER_KERNEL(SparseDenseCwiseMul, kCpu, (MakeFunction<&ByValues<Numbers, Times>>));
-FLOE_REGISTER_KERNEL(SparseDenseCwiseDiv, kCpu, (MakeFunction<&ByValues<Numbers, Over>>));
+FLOE_REGISTER_KERNEL(SparseDenseCwiseAdd, kCpu, (MakeFunction<&ByValues<WideNumbers, Plus, 0>>));
+FLOE_REGISTER_KERNEL(SparseDenseCwiseMul, kCpu, (MakeFunction<&ByValues<WideNumbers, Times, 0>>));
+FLOE_REGISTER_KERNEL(SparseDenseCwiseDiv, kCpu, (MakeFunction<&ByValues<WideNumbers, Over, 0>>));
 
 template <class T>
 struct DenseAdd {
@@ -412,7 +423,8 @@ struct DenseAdd {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(SparseTensorDenseAdd, kCpu, (MakeFunction<&ByValues<Numbers, DenseAdd>>));
+FLOE_REGISTER_KERNEL(SparseTensorDenseAdd, kCpu,
+                     (MakeFunction<&ByValues<WideNumbers, DenseAdd, 0>>));
 
 // Over the values of each row of the last dim, which follow each other.
 template <class T>
