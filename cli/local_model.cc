@@ -78,31 +78,13 @@ absl::StatusOr<const Signature*> PickSignature(const Model& model, const LocalOp
                                           "'; the model has ", QuotedList(names)));
 }
 
-absl::StatusOr<Signature::Choice> ChooseVariant(const Signature& signature,
-                                                absl::Span<const Tensor> inputs) {
+absl::StatusOr<const Signature::Variant*> ChooseVariant(const Signature& signature,
+                                                        absl::Span<const Tensor> inputs) {
   std::vector<TensorView> views;
   for (const Tensor& tensor : inputs) views.push_back(tensor.view());
   std::vector<const TensorView*> fed;
   for (size_t i = 0; i < views.size(); ++i) fed.push_back(inputs[i].valid() ? &views[i] : nullptr);
   return signature.Choose(absl::MakeSpan(fed));
-}
-
-// The signature's inputs, with defaults for what the variant takes and is not there.
-absl::StatusOr<std::vector<Tensor>> WithDefaults(const Signature& signature,
-                                                 const Signature::Choice& choice,
-                                                 absl::Span<const Tensor> inputs) {
-  std::vector<Tensor> all(inputs.begin(), inputs.end());
-  for (const int i : choice.variant->inputs)
-    if (!all[i].valid()) all[i] = signature.def().inputs[i].default_value;
-  ExecContext context;
-  for (const DefaultProgram* program : choice.missing) {
-    std::vector<TensorView> views(all.size());
-    std::transform(all.begin(), all.end(), views.begin(), [](const Tensor& t) { return t.view(); });
-    FLOE_RETURN_IF_ERROR(PrepareDefault(*program, views, &context));
-    FLOE_RETURN_IF_ERROR(context.Run());
-    all[program->input] = Tensor::Copy(context.Output(0));
-  }
-  return all;
 }
 
 }  // namespace
@@ -181,13 +163,12 @@ absl::StatusOr<std::vector<Tensor>> MatchInputs(const SignatureDef& def, const N
 }
 
 absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const Tensor> inputs) {
-  FLOE_ASSIGN_OR_RETURN(const Signature::Choice choice, ChooseVariant(signature, inputs));
-  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> all, WithDefaults(signature, choice, inputs));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* const variant, ChooseVariant(signature, inputs));
   BoundCall call;
-  call.variant = choice.variant->compiled.get();
+  call.variant = variant->compiled.get();
   std::vector<Shape> shapes;
-  for (const int i : choice.variant->inputs) {
-    call.inputs.push_back(all[i]);
+  for (const int i : variant->inputs) {
+    call.inputs.push_back(inputs[i].valid() ? inputs[i] : signature.def().inputs[i].default_value);
     shapes.push_back(call.inputs.back().shape());
   }
   FLOE_ASSIGN_OR_RETURN(call.plan, call.variant->Bind(shapes));
@@ -249,8 +230,7 @@ absl::StatusOr<Tensor> TakeRows(const Tensor& tensor, int64_t rows) {
 
 absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
                                              absl::Span<const Tensor> inputs, int64_t rows) {
-  FLOE_ASSIGN_OR_RETURN(const Signature::Choice choice, ChooseVariant(signature, inputs));
-  const Signature::Variant* const variant = choice.variant;
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* const variant, ChooseVariant(signature, inputs));
   std::vector<Tensor> result(inputs.begin(), inputs.end());
   for (size_t i = 0; i < variant->inputs.size(); ++i) {
     Tensor& tensor = result[variant->inputs[i]];

@@ -84,7 +84,7 @@ struct SignatureTensor {
   std::string tensor_name;  // "node" or "node:1" in the graph
   TensorType type;
   bool optional = false;  // inputs: may be left out
-  Tensor default_value;   // of an optional input, where it is a constant
+  Tensor default_value;   // of an optional input that an output needs
 };
 
 // What callers feed and fetch. `inputs`/`outputs` in the order of the file.

@@ -58,7 +58,7 @@ class Selection {
         node.inputs.clear();
         node.attrs.Set("dtype", input.default_value.dtype());
         node.attrs.Set("value", input.default_value);
-      }  // else a PlaceholderWithDefault, which passes its input on
+      }
     }
     std::vector<ValueRef> outputs;
     for (const SignatureTensor& output : def.outputs) {
@@ -199,27 +199,6 @@ std::vector<bool> NeededBy(const Graph& graph, const SignatureDef& def) {
   return needed;
 }
 
-// There is a variant for each set of computed inputs that a request may feed. Where they are more
-// than this, only for none and for all of them, and a program for each one that is left out.
-constexpr int kMaxFreelyFed = 3;
-constexpr int kMaxComputed = 63;
-
-// Compiles `def` with the inputs that are `taken`, and says which these are.
-absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileTaking(
-    Graph graph, const SignatureDef& def, const std::vector<bool>& taken,
-    const CompileOptions& options, KernelCache* cache, std::vector<int>* inputs) {
-  SignatureDef taking = def;
-  taking.inputs.clear();
-  for (size_t i = 0; i < taken.size(); ++i) {
-    if (!taken[i]) continue;
-    inputs->push_back(static_cast<int>(i));
-    taking.inputs.push_back(def.inputs[i]);
-  }
-  FLOE_ASSIGN_OR_RETURN(Graph selected, Selection(std::move(graph)).Run(def, taken));
-  FLOE_RETURN_IF_ERROR(CheckFed(selected));
-  return CompiledSignature::Compile(std::move(selected), std::move(taking), options, cache);
-}
-
 // Kernels and constants that no other signature holds: they are shared where they are equal.
 size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* seen) {
   if (!seen->insert(&compiled).second) return 0;
@@ -275,187 +254,74 @@ std::string Signature::NameOf(const CompiledSignature& variant) const {
                       more.empty() ? "" : " with " + QuotedList(more));
 }
 
-absl::StatusOr<Signature::Choice> Signature::Choose(absl::Span<const TensorView*> fed) const {
-  bool live = false;
-  uint64_t computed = 0;
+absl::StatusOr<const Signature::Variant*> Signature::Choose(
+    absl::Span<const TensorView*> fed) const {
+  bool off_default = false;
   for (size_t i = 0; i < def_.inputs.size(); ++i) {
     const SignatureTensor& input = def_.inputs[i];
-    if (fed[i] == nullptr && !input.optional)
+    if (kinds_[i] == Kind::kRequired && fed[i] == nullptr)
       return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(input.key), " is missing"));
-    if (kinds_[i] == Kind::kConstant)
-      live |= fed[i] != nullptr && !SameValue(*fed[i], input.default_value);
-    if (fed[i] != nullptr) computed |= bits_[i];
+    if (kinds_[i] == Kind::kOptional)
+      off_default |= fed[i] != nullptr && !SameValue(*fed[i], input.default_value);
   }
-  if (!live && computed == 0) return Choice{variants_.data(), {}};
-  const auto of = [this](uint64_t set) {
-    return std::find_if(variants_.begin() + 1, variants_.end(),
-                        [set](const Variant& variant) { return variant.computed == set; });
-  };
-  auto variant = of(computed);
-  if (variant == variants_.end() && !programs_.empty()) {
-    computed = AllComputed();
-    variant = of(computed);
-  }
-  if (variant == variants_.end()) return WhyNoVariant(computed);
-  Choice choice{&*variant, {}};
-  for (const int i : variant->inputs)
-    if (fed[i] == nullptr && bits_[i] == 0) fed[i] = &defaults_[i];
-  FLOE_RETURN_IF_ERROR(ChoosePrograms(fed, &choice));
-  return choice;
-}
-
-absl::Status Signature::ChoosePrograms(absl::Span<const TensorView*> fed, Choice* choice) const {
-  uint64_t wanted = 0;
-  for (const int i : choice->variant->inputs)
-    if (fed[i] == nullptr) wanted |= bits_[i];
-  for (auto program = programs_.rbegin(); program != programs_.rend() && wanted != 0; ++program) {
-    if ((wanted & bits_[program->input]) == 0) continue;
-    if (!program->refused.ok()) {
-      return Annotate(program->refused,
-                      absl::StrCat("input ", Quoted(def_.inputs[program->input].key),
-                                   " must be fed where others like it are, for its default"));
-    }
-    choice->missing.push_back(&*program);
-    for (const int i : program->inputs)
-      if (fed[i] == nullptr) wanted |= bits_[i];
-  }
-  std::reverse(choice->missing.begin(), choice->missing.end());
-  return absl::OkStatus();
-}
-
-absl::Status Signature::WhyNoVariant(uint64_t computed) const {
-  for (const Refused& refused : refused_) {
-    if (refused.computed == computed)
-      return Annotate(refused.why, "optional inputs of this model can only take their default");
-  }
-  std::vector<std::string> keys;
-  for (size_t i = 0; i < def_.inputs.size(); ++i)
-    if (kinds_[i] == Kind::kComputed) keys.push_back(def_.inputs[i].key);
-  return absl::InvalidArgumentError(
-      absl::StrCat("of the inputs ", QuotedList(keys),
-                   ", whose defaults the graph computes from random numbers that it also uses "
-                   "elsewhere, a request feeds all or none"));
+  if (!off_default) return variants_.data();
+  if (!refused_.ok())
+    return Annotate(refused_, "optional inputs of this model can only take their default");
+  const Variant& variant = variants_[1];
+  for (const int i : variant.inputs)
+    if (fed[i] == nullptr) fed[i] = &defaults_[i];
+  return &variant;
 }
 
 void Signature::Classify(const Graph& graph) {
   const std::vector<bool> needed = NeededBy(graph, def_);
   const std::map<std::string, int> index = IndexByName(graph);
-  uint64_t bit = 1;
   for (const SignatureTensor& input : def_.inputs) {
-    const auto node = index.find(input.tensor_name.substr(0, input.tensor_name.rfind(':')));
-    const bool ignored = node != index.end() && !needed[node->second];
-    kinds_.push_back(!input.optional               ? Kind::kRequired
-                     : ignored                     ? Kind::kIgnored
-                     : input.default_value.valid() ? Kind::kConstant
-                                                   : Kind::kComputed);
-    bits_.push_back(kinds_.back() == Kind::kComputed ? bit : 0);
-    if (kinds_.back() == Kind::kComputed) bit <<= 1;  // past the last bit, the signature is refused
+    const int node = RefOf(input.tensor_name, index).node;
+    const bool ignored = !input.default_value.valid() || (node >= 0 && !needed[node]);
+    kinds_.push_back(!input.optional ? Kind::kRequired
+                     : ignored       ? Kind::kIgnored
+                                     : Kind::kOptional);
     defaults_.push_back(input.default_value.valid() ? input.default_value.view() : TensorView());
   }
 }
 
-uint64_t Signature::AllComputed() const {
-  return std::accumulate(bits_.begin(), bits_.end(), uint64_t{0}, std::bit_or<>());
-}
-
-std::vector<bool> Signature::Taken(bool live, uint64_t computed) const {
-  std::vector<bool> taken;
-  for (size_t i = 0; i < kinds_.size(); ++i) {
-    taken.push_back(kinds_[i] == Kind::kRequired || (live && kinds_[i] == Kind::kConstant) ||
-                    (computed & bits_[i]) != 0);
-  }
-  return taken;
-}
-
-absl::StatusOr<Signature::Variant> Signature::CompileVariant(Graph graph,
-                                                             const std::vector<bool>& taken,
-                                                             uint64_t computed,
+absl::StatusOr<Signature::Variant> Signature::CompileVariant(Graph graph, bool with_optional,
                                                              const CompileOptions& options,
                                                              KernelCache* cache) const {
-  Variant variant{.computed = computed};
-  FLOE_ASSIGN_OR_RETURN(variant.compiled, CompileTaking(std::move(graph), def_, taken, options,
-                                                        cache, &variant.inputs));
+  Variant variant;
+  SignatureDef def = def_;
+  def.inputs.clear();
+  std::vector<bool> taken;
+  for (size_t i = 0; i < kinds_.size(); ++i) {
+    taken.push_back(kinds_[i] == Kind::kRequired ||
+                    (with_optional && kinds_[i] == Kind::kOptional));
+    if (!taken[i]) continue;
+    variant.inputs.push_back(static_cast<int>(i));
+    def.inputs.push_back(def_.inputs[i]);
+  }
+  FLOE_ASSIGN_OR_RETURN(Graph selected, Selection(std::move(graph)).Run(def_, taken));
+  FLOE_RETURN_IF_ERROR(CheckFed(selected));
+  FLOE_ASSIGN_OR_RETURN(variant.compiled, CompiledSignature::Compile(
+                                              std::move(selected), std::move(def), options, cache));
   return variant;
-}
-
-void Signature::Keep(absl::StatusOr<Variant> variant, uint64_t computed) {
-  if (variant.ok()) {
-    variants_.push_back(*std::move(variant));
-  } else {
-    refused_.push_back({computed, variant.status()});
-  }
-}
-
-void Signature::CompilePrograms(const Graph& graph, const CompileOptions& options,
-                                KernelCache* cache) {
-  const uint64_t all = AllComputed();
-  const std::map<std::string, int> index = IndexByName(graph);
-  std::map<ValueRef, int> inputs;  // what is fed, by the signature's inputs
-  std::set<ValueRef> fed;
-  for (size_t i = 0; i < def_.inputs.size(); ++i) {
-    const ValueRef ref = RefOf(def_.inputs[i].tensor_name, index);
-    if (ref.node < 0 || !(kinds_[i] == Kind::kRequired || Taken(true, all)[i])) continue;
-    inputs[ref] = static_cast<int>(i);
-    fed.insert(ref);
-  }
-  const auto taken_of = [&](const Needs& needs) {
-    std::vector<bool> taken(def_.inputs.size(), false);
-    for (const ValueRef& ref : needs.fed) taken[inputs.at(ref)] = true;
-    return taken;
-  };
-  std::vector<ValueRef> outputs;
-  for (const SignatureTensor& output : def_.outputs)
-    outputs.push_back(RefOf(output.tensor_name, index));
-  std::vector<Needs> needs{NeedsOf(graph, outputs, fed)};
-  // A default that only other defaults need is no input of the variant.
-  std::vector<bool> taken = Taken(true, all);
-  const std::vector<bool> read = taken_of(needs[0]);
-  for (size_t i = 0; i < taken.size(); ++i) taken[i] = taken[i] && (bits_[i] == 0 || read[i]);
-  Keep(CompileVariant(graph, taken, all, options, cache), all);
-
-  // In the order of the graph, in which no node reads what a later one gives.
-  for (const auto& [ref, input] : inputs) {
-    if (bits_[input] == 0) continue;
-    const ValueRef source = graph.node(ref.node).inputs[0];
-    needs.push_back(NeedsOf(graph, {source}, fed));
-    SignatureDef def = def_;
-    const std::string name = TensorNameOf(graph.node(source.node).name, source.output);
-    def.outputs = {{.key = name, .tensor_name = name}};
-    DefaultProgram program{.input = input};
-    auto compiled =
-        CompileTaking(graph, def, taken_of(needs.back()), options, cache, &program.inputs);
-    program.refused = compiled.status();
-    if (compiled.ok()) program.compiled = *std::move(compiled);
-    programs_.push_back(std::move(program));
-  }
-  if (ShareRandomNumbers(graph, needs)) programs_.clear();
 }
 
 absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOptions& options,
                                 KernelCache* cache) {
   def_ = std::move(def);
   Classify(graph);
-  const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
-  const bool any_constant = std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0;
-  // Without other variants nothing else holds its constants, and passes can free what they replace.
-  const Graph kept = computed_inputs > 0 || any_constant ? graph : Graph();
-  FLOE_ASSIGN_OR_RETURN(Variant defaults,
-                        CompileVariant(std::move(graph), Taken(false, 0), 0, options, cache));
+  const bool any_optional = std::count(kinds_.begin(), kinds_.end(), Kind::kOptional) > 0;
+  // Without another variant nothing else holds its constants, and passes can free what they
+  // replace.
+  Graph kept = any_optional ? graph : Graph();
+  FLOE_ASSIGN_OR_RETURN(Variant defaults, CompileVariant(std::move(graph), false, options, cache));
   variants_.push_back(std::move(defaults));
   def_.outputs = variants_[0].compiled->signature().outputs;
-
-  if (computed_inputs > kMaxComputed) {
-    return absl::UnimplementedError(absl::StrCat(
-        "signature ", Quoted(def_.name), " has ", computed_inputs,
-        " optional inputs whose defaults the graph computes; at most ", kMaxComputed, " can be"));
-  }
-  if (any_constant) Keep(CompileVariant(kept, Taken(true, 0), 0, options, cache), 0);
-  if (computed_inputs > kMaxFreelyFed) {
-    CompilePrograms(kept, options, cache);
-    return absl::OkStatus();
-  }
-  for (uint64_t computed = 1; computed <= AllComputed(); ++computed)
-    Keep(CompileVariant(kept, Taken(true, computed), computed, options, cache), computed);
+  if (!any_optional) return absl::OkStatus();
+  auto with_optional = CompileVariant(std::move(kept), true, options, cache);
+  refused_ = with_optional.status();
+  if (with_optional.ok()) variants_.push_back(*std::move(with_optional));
   return absl::OkStatus();
 }
 

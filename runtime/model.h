@@ -8,32 +8,20 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/default_program.h"
 #include "runtime/exec_context.h"
 #include "runtime/plan.h"
 
 namespace floe {
 
-// One signature as served. Optional inputs (placeholders with a default) are compiled in at their
-// default. A request that feeds them something else runs another variant of the signature, in which
-// they are ordinary inputs. Where the graph computes the defaults of many, there is no variant for
-// each set of them. All are inputs, and a program for each computes the default of one that is not
-// fed. Threading: immutable, any thread.
+// One signature as served. Optional inputs (placeholders with a constant default) are compiled in
+// at their default. A request that feeds one of them something else runs another variant of the
+// signature, in which they are ordinary inputs. Threading: immutable, any thread.
 class Signature {
  public:
-  // The signature compiled with some of its optional inputs as inputs.
+  // The signature compiled without its optional inputs, or with them as inputs.
   struct Variant {
     std::shared_ptr<const CompiledSignature> compiled;
     std::vector<int> inputs;  // of each input of `compiled`, the index in def().inputs
-    // Of the optional inputs whose default the graph computes, which are inputs: a bit for each, in
-    // the order of def().inputs.
-    uint64_t computed = 0;
-  };
-
-  struct Choice {
-    const Variant* variant = nullptr;
-    // They compute the inputs of the variant that are not fed, in the order in which they must run.
-    absl::InlinedVector<const DefaultProgram*, 4> missing;
   };
 
   const SignatureDef& def() const { return def_; }
@@ -42,9 +30,9 @@ class Signature {
   int FindOutput(std::string_view key) const;
 
   // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed. Where
-  // the variant takes such an input, fed[i] is set to its default, which lives as long as this, but
-  // for those that `missing` computes. INVALID_ARGUMENT for a required input that is missing.
-  absl::StatusOr<Choice> Choose(absl::Span<const TensorView*> fed) const;
+  // the variant takes such an input, fed[i] is set to its default, which lives as long as this.
+  // INVALID_ARGUMENT for a required input that is missing.
+  absl::StatusOr<const Variant*> Choose(absl::Span<const TensorView*> fed) const;
 
   // The variant without optional inputs. It is the first of variants().
   const CompiledSignature& default_variant() const { return *variants_[0].compiled; }
@@ -52,7 +40,6 @@ class Signature {
   // it takes.
   std::string NameOf(const CompiledSignature& variant) const;
   absl::Span<const Variant> variants() const { return variants_; }
-  absl::Span<const DefaultProgram> default_programs() const { return programs_; }
 
  private:
   friend class Model;
@@ -60,37 +47,21 @@ class Signature {
   enum class Kind : uint8_t {
     kRequired,
     kIgnored,   // no output needs it: no variant has it
-    kConstant,  // optional, its default is def().inputs[i].default_value
-    kComputed,  // optional, its default comes from other nodes
-  };
-  struct Refused {
-    uint64_t computed;
-    absl::Status why;
+    kOptional,  // its default is def().inputs[i].default_value
   };
 
   absl::Status Compile(Graph graph, SignatureDef def, const CompileOptions& options,
                        KernelCache* cache);
   void Classify(const Graph& graph);
-  // Whether each input is one of a variant. `live`: with the inputs of constant default.
-  std::vector<bool> Taken(bool live, uint64_t computed) const;
-  absl::StatusOr<Variant> CompileVariant(Graph graph, const std::vector<bool>& taken,
-                                         uint64_t computed, const CompileOptions& options,
-                                         KernelCache* cache) const;
-  // Instead of variants for some of the computed inputs: the variant for all and the programs.
-  void CompilePrograms(const Graph& graph, const CompileOptions& options, KernelCache* cache);
-  uint64_t AllComputed() const;
-  void Keep(absl::StatusOr<Variant> variant, uint64_t computed);
-  // Adds what computes the variant's inputs that are not fed.
-  absl::Status ChoosePrograms(absl::Span<const TensorView*> fed, Choice* choice) const;
-  absl::Status WhyNoVariant(uint64_t computed) const;
+  // `with_optional`: the variant with the optional inputs.
+  absl::StatusOr<Variant> CompileVariant(Graph graph, bool with_optional,
+                                         const CompileOptions& options, KernelCache* cache) const;
 
   SignatureDef def_;
   std::vector<Kind> kinds_;           // by input
-  std::vector<uint64_t> bits_;        // by input, its bit in Variant::computed; 0: it has none
   std::vector<TensorView> defaults_;  // by input, of default_value
-  std::vector<Variant> variants_;
-  std::vector<Refused> refused_;          // variants that did not compile
-  std::vector<DefaultProgram> programs_;  // none reads what a later one computes
+  std::vector<Variant> variants_;     // one or two
+  absl::Status refused_;              // the second did not compile
 };
 
 struct ModelInfo {

@@ -271,8 +271,8 @@ absl::StatusOr<float> Predict(const Model& model, const bool* phase) {
   std::vector<const TensorView*> fed(2, nullptr);
   fed[signature.FindInput("x")] = &x_view;
   if (phase != nullptr) fed[signature.FindInput("keras_learning_phase")] = &p_view;
-  FLOE_ASSIGN_OR_RETURN(const Signature::Choice choice, signature.Choose(absl::MakeSpan(fed)));
-  const Signature::Variant* const variant = choice.variant;
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* const variant,
+                        signature.Choose(absl::MakeSpan(fed)));
   std::vector<Shape> shapes;
   for (int i : variant->inputs) shapes.push_back(fed[i]->shape);
   FLOE_ASSIGN_OR_RETURN(auto plan, variant->compiled->Bind(shapes));

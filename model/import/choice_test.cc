@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "model/import/import.h"
+#include "model/import/signature.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -281,6 +282,55 @@ TEST(Unneeded, NotesOfTensorFlowToItselfAreNotRead) {
               "} attr { key: '_note' value { type: 77 } } }" +
               Op("y", "Neg", "input: 'x'")),
       "no error");
+}
+
+// ---- computed defaults ----
+
+// y = -b, where b is -x unless it is fed.
+std::string ComputedDefault() {
+  return R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } })" +
+         Op("minus_x", "Neg", "input: 'x'") + R"(
+    node { name: "b" op: "PlaceholderWithDefault" input: "minus_x" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "shape" value { shape { dim { size: -1 } } } } })" +
+         Op("y", "Neg", "input: 'b'");
+}
+
+TEST(ComputedDefaults, AreInputsWhereTheyAreNamedAndThenRequired) {
+  EXPECT_THAT(Keys(SignatureOf(ComputedDefault()).inputs), ElementsAre("x"));
+  ImportOptions configured;
+  configured.input_aliases = {{"in", "b"}};
+  ImportOptions of_tool;
+  of_tool.fetches = {"y"};
+  of_tool.feeds = {{"b"}};
+  for (const ImportOptions& options : {configured, of_tool}) {
+    const SignatureTensor b = SignatureOf(ComputedDefault(), options).inputs.back();
+    EXPECT_EQ(b.tensor_name, "b");
+    EXPECT_FALSE(b.optional);
+    EXPECT_EQ(b.type.dtype, DType::kFloat32);
+    EXPECT_EQ(b.type.shape.ToString(), "[?]");
+  }
+}
+
+TEST(ComputedDefaults, AreRequiredWhereTheFilesSignatureNamesThem) {
+  auto model = ImportBytes(ComputedDefault(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  SignatureDef of_file;
+  of_file.inputs = {{"in", "b:0", {DType::kFloat32, SymShape::UnknownRank()}}};
+  of_file.outputs = {{.key = "out", .tensor_name = "y:0"}};
+  const auto signature = CompleteSignature(&model->graph, of_file, {});
+  ASSERT_TRUE(signature.ok()) << signature.status();
+  ASSERT_THAT(Keys(signature->inputs), ElementsAre("in"));
+  EXPECT_FALSE(signature->inputs[0].optional);
+}
+
+TEST(ComputedDefaults, GiveWayToTheConfigurations) {
+  ImportOptions options;
+  options.placeholder_defaults = {{"b", Tensor::Scalar(DType::kFloat32, 3.f)}};
+  const SignatureDef signature = SignatureOf(ComputedDefault(), options);
+  ASSERT_THAT(Keys(signature.inputs), ElementsAre("x", "b"));
+  EXPECT_TRUE(signature.inputs[1].optional);
+  EXPECT_EQ(*signature.inputs[1].default_value.as<float>(), 3.f);
 }
 
 // ---- other files, other names ----

@@ -20,7 +20,8 @@ namespace floe {
 struct ImportOptions {
   std::map<std::string, Tensor> placeholder_defaults;  // by placeholder name
   // key -> tensor name; non-empty: exactly these inputs. They need not be placeholders: what lies
-  // above a tensor that is fed is not run.
+  // above a tensor that is fed is not run. A placeholder whose default is computed is an input only
+  // where it is named here, or in `feeds`.
   std::map<std::string, std::string> input_aliases;
   std::map<std::string, std::string>
       output_aliases;  // key -> tensor name; non-empty: exactly these outputs

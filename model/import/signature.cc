@@ -103,6 +103,24 @@ class SignatureBuilder {
     return node.op->name == "Input" || node.op->name == "PlaceholderWithDefault";
   }
 
+  // The default of a placeholder, where it is a constant; null: there is none, or it is computed.
+  const Tensor* ConstantDefault(const Node& node) const {
+    if (node.op->name != "PlaceholderWithDefault") return nullptr;
+    const Node& from = graph_.node(node.inputs[0].node);
+    return from.op->name == "Const" ? from.attrs.Find<Tensor>("value") : nullptr;
+  }
+
+  // A placeholder whose default is computed is no input, unless somebody names it.
+  bool IsComputed(int i) const {
+    const Node& node = graph_.node(i);
+    if (node.op->name != "PlaceholderWithDefault" || ConstantDefault(node) != nullptr ||
+        options_.placeholder_defaults.contains(node.name))
+      return false;
+    return std::none_of(options_.feeds.begin(), options_.feeds.end(), [&](const auto& feed) {
+      return Find(feed.name) == ValueRef{i, 0};
+    });
+  }
+
   void Index() {
     index_.clear();
     for (int i = 0; i < graph_.size(); ++i) index_[graph_.node(i).name] = i;
@@ -235,12 +253,9 @@ class SignatureBuilder {
     if (configured != options_.placeholder_defaults.end()) {
       input.optional = true;
       FLOE_ASSIGN_OR_RETURN(input.default_value, FittedDefault(configured->second, input));
-    } else if (node.op->name == "PlaceholderWithDefault") {
+    } else if (const Tensor* const value = ConstantDefault(node); value != nullptr) {
       input.optional = true;
-      const Node& from = graph_.node(node.inputs[0].node);
-      if (const Tensor* value = from.attrs.Find<Tensor>("value");
-          value != nullptr && from.op->name == "Const")
-        input.default_value = *value;
+      input.default_value = *value;
     } else if (IsLearningPhase(node.name) && input.type.dtype == DType::kBool) {
       input.optional = true;
       input.default_value = Tensor::Scalar(DType::kBool, false);
@@ -284,7 +299,7 @@ class SignatureBuilder {
     const std::vector<bool> needed = NeededBy(*signature);
     for (int i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.node(i);
-      if (!IsInput(node) || (!needed[i] && IsLeftover(node))) continue;
+      if (!IsInput(node) || IsComputed(i) || (!needed[i] && IsLeftover(node))) continue;
       const auto key = keys_.find(node.name);
       FLOE_ASSIGN_OR_RETURN(SignatureTensor input,
                             InputOf(key == keys_.end() ? node.name : key->second, node));

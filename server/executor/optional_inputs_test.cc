@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "server/executor/plan_executor.h"
 #include "server/executor/test_models_for_test.h"
 #include "server/scheduling/scheduler.h"
@@ -41,7 +40,8 @@ std::string SumGraph(const std::string& dims, const std::string& default_dims) {
 
 // One slot, stepped by hand, in memory of this filling.
 struct ServedOptional {
-  ServedOptional(const std::string& graph, MemoryFill fill) : model(CompileText(graph)) {
+  ServedOptional(const std::string& graph, MemoryFill fill, const ImportOptions& import = {})
+      : model(CompileText(graph, {}, "", import)) {
     auto owned =
         std::make_unique<PlanExecutor>(1, 1, PlanExecutor::Options{.max_rows = 8, .fill = fill});
     scheduler = std::make_unique<Scheduler>(
@@ -114,175 +114,38 @@ TEST_P(OptionalInputs, ADefaultOfOneRowIsBroadcastAsTheGraphDoes) {
   EXPECT_THAT(s.Ask({{Shape({3}), {1, 2, 3}}, {}}), ElementsAre(21, 22, 23));
 }
 
-// The default follows what is fed: b = 10 x and c = 100 x unless they are fed.
-TEST_P(OptionalInputs, ComputedDefaultsAreComputedForEveryRequest) {
+// y = b, which is 10 x unless it is fed.
+std::string ComputedGraph() {
   const std::string rows = "dim { size: -1 }";
-  ServedOptional s(
-      absl::StrCat(
-          R"(node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  return absl::StrCat(
+      R"(node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
            attr { key: "shape" value { shape { )",
-          rows, " } } } }\n", Const("ten", "", 10), Const("hundred", "", 100), Const("zero", "", 0),
-          R"(node { name: "x10" op: "Mul" input: "x" input: "ten" attr { key: "T" value { type: DT_FLOAT } } }
-         node { name: "x100" op: "Mul" input: "x" input: "hundred" attr { key: "T" value { type: DT_FLOAT } } })",
-          Default("b", "x10", rows), Default("c", "x100", rows), Default("d", "zero", ""),
-          R"(node { name: "bc" op: "AddV2" input: "b" input: "c" attr { key: "T" value { type: DT_FLOAT } } }
-         node { name: "y" op: "AddV2" input: "bc" input: "d" attr { key: "T" value { type: DT_FLOAT } } })"),
-      GetParam());
-  const Input x{Shape({2}), {1, 2}}, b{Shape({2}), {kSecret, kSecret}}, c{Shape({2}), {7, 8}},
-      d{Shape(), {.5f}}, unfed;
-  EXPECT_THAT(s.Ask({x, b, c, d}), ElementsAre(kSecret + 7.5f, kSecret + 8.5f));
-  EXPECT_THAT(s.Ask({x, unfed, unfed, unfed}), ElementsAre(110, 220));
-  EXPECT_THAT(s.Ask({x, b, unfed, unfed}), ElementsAre(kSecret + 100, kSecret + 200));
-  EXPECT_THAT(s.Ask({x, unfed, c, unfed}), ElementsAre(17, 28));
-  EXPECT_THAT(s.Ask({x, unfed, c, d}), ElementsAre(17.5f, 28.5f));
-  EXPECT_THAT(s.Ask({x, unfed, unfed, d}), ElementsAre(110.5f, 220.5f));
+      rows, " } } } }\n", Const("ten", "", 10),
+      R"(node { name: "x10" op: "Mul" input: "x" input: "ten" attr { key: "T" value { type: DT_FLOAT } } })",
+      Default("b", "x10", rows),
+      R"(node { name: "y" op: "Identity" input: "b" attr { key: "T" value { type: DT_FLOAT } } })");
 }
 
-std::string Node(const std::string& name, const std::string& op,
-                 const std::vector<std::string>& inputs, const std::string& attrs = "") {
-  std::string text = absl::StrCat("node { name: \"", name, "\" op: \"", op, "\"");
-  for (const std::string& input : inputs) absl::StrAppend(&text, " input: \"", input, "\"");
-  return absl::StrCat(text, " attr { key: \"T\" value { type: DT_FLOAT } } ", attrs, " }\n");
+TEST_P(OptionalInputs, AComputedDefaultIsComputedForEveryRequest) {
+  ServedOptional s(ComputedGraph(), GetParam());
+  ASSERT_EQ(s.model->Find("")->def().inputs.size(), 1u);
+  EXPECT_THAT(s.Ask({{Shape({2}), {1, kSecret}}}), ElementsAre(10, 10 * kSecret));
+  FloatCall one({{Shape({1}), {3}}}), other({{Shape({2}), {4, 5}}});
+  for (FloatCall* call : {&one, &other}) s.Submit(call);
+  EXPECT_EQ(s.Drain(), 1);
+  EXPECT_THAT(one.result, ElementsAre(30));
+  EXPECT_THAT(other.result, ElementsAre(40, 50));
 }
 
-std::string Placeholder(const std::string& name, const std::string& dims) {
-  return absl::StrCat("node { name: \"", name,
-                      R"(" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
-      attr { key: "shape" value { shape { )",
-                      dims, " } } } }\n");
-}
-
-// y = a + 2 b + 3 c + 4 d + 5 e + x. By default a = 10 x, b = 100 x, c = a + b, d = 7 and e = c x.
-std::string FiveDefaults() {
-  const std::string rows = "dim { size: -1 }";
-  std::string text = Placeholder("x", rows);
-  for (const int n : {2, 3, 4, 5, 7, 10, 100}) text += Const(absl::StrCat("n", n), "", n);
-  text += Node("x10", "Mul", {"x", "n10"}) + Default("a", "x10", rows) +
-          Node("x100", "Mul", {"x", "n100"}) + Default("b", "x100", rows) +
-          Node("ab", "AddV2", {"a", "b"}) + Default("c", "ab", rows) +
-          Node("minus7", "Neg", {"n7"}) + Node("seven", "Neg", {"minus7"}) +
-          Default("d", "seven", "") + Node("cx", "Mul", {"c", "x"}) + Default("e", "cx", rows);
-  text += Node("b2", "Mul", {"b", "n2"}) + Node("c3", "Mul", {"c", "n3"}) +
-          Node("d4", "Mul", {"d", "n4"}) + Node("e5", "Mul", {"e", "n5"}) +
-          Node("s1", "AddV2", {"a", "b2"}) + Node("s2", "AddV2", {"c3", "d4"}) +
-          Node("s3", "AddV2", {"s1", "s2"}) + Node("s4", "AddV2", {"s3", "e5"}) +
-          Node("y", "AddV2", {"s4", "x"});
-  return text;
-}
-
-// A request that feeds some of the five, and what it must be answered.
-struct Subset {
-  Subset(unsigned fed, int rows, int salt) {
-    std::vector<std::vector<float>> values(6);  // x, a to e
-    for (int i = 0; i < 6; ++i) {
-      const bool scalar = i == 4;
-      if (i > 0 && (fed >> (i - 1) & 1) == 0) continue;
-      for (int row = 0; row < (scalar ? 1 : rows); ++row)
-        values[i].push_back(static_cast<float>((salt * 31 + row * 7 + i * 3) % 23 - 9));
-    }
-    for (int row = 0; row < rows; ++row) {
-      const float x = values[0][row];
-      const auto of = [&](int i, float otherwise) {
-        return values[i].empty() ? otherwise : values[i][i == 4 ? 0 : row];
-      };
-      const float a = of(1, 10 * x), b = of(2, 100 * x), c = of(3, a + b), d = of(4, 7),
-                  e = of(5, c * x);
-      want.push_back(a + 2 * b + 3 * c + 4 * d + 5 * e + x);
-    }
-    for (int i = 0; i < 6; ++i)
-      inputs.push_back(values[i].empty() ? Input()
-                                         : Input{i == 4 ? Shape() : Shape({rows}), values[i]});
-  }
-  std::vector<Input> inputs;
-  std::vector<float> want;
-};
-
-TEST_P(OptionalInputs, AnySubsetOfManyComputedOnesMayBeFedInTurns) {
-  ServedOptional s(FiveDefaults(), GetParam());
-  for (int turn = 0; turn < 100; ++turn) {
-    const unsigned fed = turn < 32 ? turn : static_cast<unsigned>(turn * 2654435761u >> 7) % 32;
-    SCOPED_TRACE(absl::StrCat("turn ", turn, ", fed ", fed));
-    const Subset subset(fed, turn % 4 + 1, turn);
-    EXPECT_EQ(s.Ask(subset.inputs), subset.want);
-  }
-}
-
-TEST_P(OptionalInputs, CallersOfAnySubsetsOfManyShareABatch) {
-  ServedOptional s(FiveDefaults(), GetParam());
-  for (unsigned d = 0; d < 2; ++d) {  // d has no rows: those who feed it have a batch of their own
-    for (unsigned first = 1; first < 16; first += 3) {
-      std::vector<Subset> subsets;
-      std::vector<FloatCall> calls;
-      for (unsigned k = 0; k < 4; ++k) {
-        const unsigned set = (first + k * 5) % 15 + 1;  // of a, b, c and e
-        subsets.emplace_back((set & 7) | (set >> 3) << 4 | d << 3, static_cast<int>(k % 2 + 1),
-                             d == 1 ? 5 : static_cast<int>(first + k));
-        calls.emplace_back(subsets.back().inputs);
-      }
-      for (FloatCall& call : calls) s.Submit(&call);
-      const int runs = s.Drain();
-      // An input without rows that is still to be computed cannot be compared.
-      EXPECT_EQ(runs, d == 1 ? 1 : 4);
-      for (size_t k = 0; k < calls.size(); ++k) {
-        EXPECT_EQ(calls[k].status, absl::OkStatus());
-        EXPECT_EQ(calls[k].result, subsets[k].want) << first << ", " << k;
-      }
-    }
-  }
-}
-
-// The default of w is what is positive of x: how much that is, only the run tells.
-TEST_P(OptionalInputs, ComputedDefaultsMayHaveAShapeThatOnlyTheRunTells) {
-  const std::string rows = "dim { size: -1 }";
-  std::string text = Placeholder("x", rows) + Const("zero", "", 0);
-  text += Node("positive", "Greater", {"x", "zero"}) + Node("where", "Where", {"positive"}) +
-          Node("picked", "GatherNd", {"x", "where"},
-               R"(attr { key: "Tparams" value { type: DT_FLOAT } }
-                  attr { key: "Tindices" value { type: DT_INT64 } })") +
-          Default("w", "picked", rows);
-  for (const char* name : {"a", "b", "c"})
-    text +=
-        Node(absl::StrCat("n", name), "Neg", {"zero"}) + Default(name, absl::StrCat("n", name), "");
-  text += Node("ab", "AddV2", {"a", "b"}) + Node("abc", "AddV2", {"ab", "c"}) +
-          Node("y", "AddV2", {"w", "abc"});
-  text = absl::StrReplaceAll(
-      text, {{"op: \"Where\" input: \"positive\" attr { key: \"T\" value { type: DT_FLOAT } }",
-              "op: \"Where\" input: \"positive\" attr { key: \"T\" value { type: DT_BOOL } }"}});
-  ServedOptional s(text, GetParam());
-  const Input one{Shape(), {1}}, unfed, x{Shape({4}), {3, -1, 5, 2}}, w{Shape({2}), {8, 9}};
-  const int at = s.model->Find("")->FindInput("w");
-  ASSERT_GE(at, 0);
-  const auto ask = [&](const Input& of_w) {
-    std::vector<Input> inputs(5, one);
-    inputs[s.model->Find("")->FindInput("x")] = x;
-    inputs[at] = of_w;
-    inputs[s.model->Find("")->FindInput("b")] = unfed;
-    return s.Ask(inputs);
-  };
-  for (int round = 0; round < 2; ++round) {
-    EXPECT_THAT(ask(unfed), ElementsAre(5, 7, 4));
-    EXPECT_THAT(ask(w), ElementsAre(10, 11));
-  }
-}
-
-// What is drawn for a default and for the rest of the graph is one number; apart it would be two.
-TEST_P(OptionalInputs, WhoSharesRandomNumbersFeedsAllOrNone) {
-  std::string text =
-      R"(node { name: "dims" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
-    attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 0 } } } } } }
-    node { name: "r" op: "RandomUniform" input: "dims" attr { key: "T" value { type: DT_INT32 } }
-    attr { key: "dtype" value { type: DT_FLOAT } } })"
-      "\n";
-  for (const char* name : {"a", "b", "c", "d"}) text += Default(name, "r", "");
-  text += R"(node { name: "y" op: "AddN" input: "a" input: "b" input: "c" input: "d"
-      attr { key: "N" value { i: 4 } } attr { key: "T" value { type: DT_FLOAT } } })";
-  ServedOptional s(text, GetParam());
-  const Input one{Shape(), {1}}, unfed;
-  EXPECT_THAT(s.Ask({one, one, one, one}), ElementsAre(4));
-  FloatCall some({one, one, unfed, unfed});
-  s.Submit(&some);
-  EXPECT_EQ(some.status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(some.status.message()), HasSubstr("'a', 'b', 'c', 'd'"));
+TEST_P(OptionalInputs, AComputedDefaultThatTheSignatureNamesMustBeFed) {
+  ImportOptions named;
+  named.input_aliases = {{"b", "b"}};
+  ServedOptional s(ComputedGraph(), GetParam(), named);
+  EXPECT_THAT(s.Ask({{Shape({2}), {1, kSecret}}}), ElementsAre(1, kSecret));
+  FloatCall unfed(std::vector<Input>(1));
+  s.Submit(&unfed);
+  EXPECT_EQ(unfed.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unfed.status.message()), HasSubstr("'b' is missing"));
 }
 
 TEST_P(OptionalInputs, StringsOfOthersAreNotRead) {

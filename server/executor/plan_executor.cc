@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
-#include "server/executor/defaults.h"
 
 namespace floe::server {
 namespace {
@@ -90,11 +89,6 @@ const RunCost* CostOf(const std::vector<RunCost>& costs, const CompiledSignature
 // The plan of all requests' inputs: their own, or with padding that of the longest.
 absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<Request* const> batch) {
   const Binding& first = batch[0]->binding;
-  if (!first.settled) {
-    absl::InlinedVector<Shape, kUsualTensors> shapes;
-    for (const int i : *first.input_of) shapes.push_back(batch[0]->inputs[i].shape);
-    return first.variant->Bind(shapes);
-  }
   const bool same = std::all_of(batch.begin(), batch.end(), [&first](const Request* request) {
     return request->binding.plan == first.plan;
   });
@@ -191,28 +185,23 @@ absl::Status PlanExecutor::Bind(Request* request) {
   absl::InlinedVector<const TensorView*, kUsualTensors> fed;
   for (const TensorView& input : request->inputs)
     fed.push_back(input.dtype == DType::kInvalid ? nullptr : &input);
-  FLOE_ASSIGN_OR_RETURN(Signature::Choice choice, request->signature->Choose(absl::MakeSpan(fed)));
-  const Signature::Variant& variant = *choice.variant;
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* const variant,
+                        request->signature->Choose(absl::MakeSpan(fed)));
   Binding& binding = request->binding;
-  binding.variant = variant.compiled.get();
-  binding.input_of = &variant.inputs;
-  binding.missing = std::move(choice.missing);
+  binding.variant = variant->compiled.get();
+  binding.input_of = &variant->inputs;
   // What the request left out is from here on as if it had fed the default.
-  for (const int i : variant.inputs)
-    if (fed[i] != nullptr && fed[i] != &request->inputs[i]) request->inputs[i] = *fed[i];
-  if (!binding.missing.empty()) {
-    FLOE_ASSIGN_OR_RETURN(binding.settled, BindDefaults(request));
-    if (!binding.settled) return BindUnsettled(request);
-  }
+  for (const int i : variant->inputs)
+    if (fed[i] != &request->inputs[i]) request->inputs[i] = *fed[i];
 
   absl::InlinedVector<Shape, kUsualTensors> shapes;
-  for (const int i : variant.inputs) shapes.push_back(request->inputs[i].shape);
+  for (const int i : variant->inputs) shapes.push_back(request->inputs[i].shape);
   FLOE_ASSIGN_OR_RETURN(binding.plan, binding.variant->Bind(shapes));
   const Plan& plan = *binding.plan;
   BindRows(plan, request);
   if (plan.has_rows()) FLOE_RETURN_IF_ERROR(CheckRequestRows(binding.rows));
   BindCost(CostOf(costs_, binding.variant), options_, RunRows(*request, binding.rows), &binding);
-  binding.quick &= request->pending == nullptr && binding.missing.empty();
+  binding.quick &= request->pending == nullptr;
   return absl::OkStatus();
 }
 
@@ -221,26 +210,6 @@ absl::Status PlanExecutor::CheckRequestRows(int64_t rows) const {
   return absl::InvalidArgumentError(absl::StrCat(
       "the request has ", rows, " rows, and the model takes at most ", options_.max_request_rows,
       " (max_batch_size, without enable_large_batch_splitting)"));
-}
-
-// A request of its own: nothing is known of its run but that it has the rows of what was fed.
-absl::Status PlanExecutor::BindUnsettled(Request* request) const {
-  Binding& binding = request->binding;
-  binding.key = binding.plan.get();
-  binding.unbatchable = true;
-  binding.max_rows = options_.max_rows;
-  bool has_rows = false;
-  for (size_t i = 0; i < binding.input_of->size(); ++i) {
-    const TensorView& input = InputOf(*request, static_cast<int>(i));
-    if (!IsPending(input)) binding.bytes += input.bytes();
-    if (has_rows || input.dtype == DType::kInvalid || input.shape.rank() == 0 ||
-        !binding.variant->InputHasRows(static_cast<int>(i)))
-      continue;
-    has_rows = true;
-    binding.rows = input.shape.dim(0);
-  }
-  binding.bytes = std::max(binding.bytes, request->held_bytes);
-  return has_rows ? CheckRequestRows(binding.rows) : absl::OkStatus();
 }
 
 void PlanExecutor::BindRows(const Plan& plan, Request* request) const {
@@ -263,8 +232,7 @@ void PlanExecutor::BindRows(const Plan& plan, Request* request) const {
   }
   binding.bytes = std::max(binding.bytes, request->held_bytes);
   binding.unbatchable |= binding.rows == 0;
-  // The rows of a default that the graph computes may depend on all the others.
-  binding.splittable = RowsAreFree(plan) && binding.missing.empty();
+  binding.splittable = RowsAreFree(plan);
   if (binding.splittable) binding.output_bytes = OutputBytes(plan, binding.rows);
 }
 
@@ -339,14 +307,9 @@ absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
   for (Request* request : batch) {
     rows += request->binding.rows;
     if (request->pending != nullptr) FLOE_RETURN_IF_ERROR(request->pending->Decode());
-    if (request->binding.missing.empty()) continue;
-    FLOE_RETURN_IF_ERROR(
-        Limited(ComputeDefaults(limits, &context, request), options_.max_run_bytes));
   }
   FLOE_ASSIGN_OR_RETURN(auto plan, PlanOf(batch));
-  for (int i = 0; i < static_cast<int>(first.binding.input_of->size()); ++i)
-    if (!first.binding.settled && HasRows(*plan, i)) rows = InputOf(first, i).shape.dim(0);
-  const int64_t run_rows = first.binding.settled ? RunRows(first, rows) : rows;
+  const int64_t run_rows = RunRows(first, rows);
   FLOE_RETURN_IF_ERROR(Limited(context.Prepare(plan, run_rows), options_.max_run_bytes));
   const bool gathers = batch.size() > 1 || run_rows != rows;
   for (int i = 0; i < static_cast<int>(first.binding.input_of->size()); ++i) {

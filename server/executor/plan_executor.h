@@ -82,7 +82,6 @@ class PlanExecutor : public Executor {
 
   void BindRows(const Plan& plan, Request* request) const;
   absl::Status CheckRequestRows(int64_t rows) const;
-  absl::Status BindUnsettled(Request* request) const;
 
   const Options options_;
   std::deque<Slot> slots_;

@@ -57,8 +57,8 @@ node { name: "y" op: "Mul" input: "row" input: "column" attr { key: "T" value { 
 )";
 
 inline ModelHandle CompileText(const std::string& text, const CompileOptions& options = {},
-                               const std::string& path = "") {
-  auto imported = ImportBytes(text, {});
+                               const std::string& path = "", const ImportOptions& import = {}) {
+  auto imported = ImportBytes(text, import);
   EXPECT_TRUE(imported.ok()) << imported.status();
   if (!imported.ok()) return nullptr;
   auto model = Model::Create(

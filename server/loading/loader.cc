@@ -184,9 +184,6 @@ int64_t ArenaBytes(const Model& model, int64_t rows) {
   for (const auto& [name, signature] : model.signatures()) {
     for (const Signature::Variant& variant : signature.variants())
       bytes = std::max(bytes, VariantArenaBytes(*variant.compiled, rows));
-    for (const DefaultProgram& program : signature.default_programs())
-      if (program.compiled != nullptr)
-        bytes = std::max(bytes, VariantArenaBytes(*program.compiled, rows));
   }
   return bytes;
 }

@@ -199,20 +199,6 @@ class VariantWarmer {
   const WarmUpOptions& options_;
 };
 
-// What computes defaults has no cost of its own in the report: it is part of other runs.
-void WarmDefaults(const Signature& signature, const std::string& name, PlanExecutor* executor,
-                  const WarmUpOptions& options, WarmUpReport* report) {
-  for (const DefaultProgram& program : signature.default_programs()) {
-    if (program.compiled == nullptr) continue;
-    WarmUpReport of_program;
-    const absl::Status warmed =
-        VariantWarmer(*program.compiled, name, executor, options).Warm(&of_program);
-    if (!warmed.ok()) of_program.notes.push_back(std::string(warmed.message()));
-    report->slowest = std::max(report->slowest, of_program.slowest);
-    for (std::string& note : of_program.notes) report->notes.push_back(std::move(note));
-  }
-}
-
 }  // namespace
 
 RunLimits LimitsNow(const WarmUpLimits& limits) {
@@ -226,14 +212,13 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
     FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
     FLOE_RETURN_IF_ERROR(
         VariantWarmer(signature.default_variant(), name, executor, options).Warm(&report));
-    // The others serve requests that feed an optional input; a failure there leaves the usual
-    // variant usable.
+    // The other serves requests that feed an optional input; a failure there leaves the usual one
+    // usable.
     for (const Signature::Variant& variant : signature.variants().subspan(1)) {
       const absl::Status live =
           VariantWarmer(*variant.compiled, name, executor, options).Warm(&report);
       if (!live.ok()) report.notes.push_back(std::string(live.message()));
     }
-    WarmDefaults(signature, name, executor, options, &report);
   }
   FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
   return report;

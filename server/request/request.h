@@ -106,18 +106,15 @@ struct Binding {
   const std::vector<int>* input_of = nullptr;  // input i of the plan is this input of the request
   const void* key = nullptr;                   // of something that `plan` or the model keeps alive
   TensorIndices fixed;                         // inputs of the request without a batch dimension
-  // What computes the inputs that the request left out, before its run.
-  absl::InlinedVector<const DefaultProgram*, 4> missing;
-  bool settled = true;       // false: the plan of the run is found only then
-  int64_t rows = 1;          // its batch dimension
-  int64_t max_rows = 0;      // of one run with its key; 0: the queue's limit
-  size_t bytes = 0;          // of all inputs
-  int64_t output_bytes = 0;  // where it is splittable
-  bool unbatchable = false;  // never shares a run
-  bool splittable = false;   // its rows may be computed by several runs
-  bool quick = false;        // short enough for the thread that brought it
-  bool estimated = false;    // its shapes are those that the estimate at load is of
-  double batch_gain = 1;     // times the rows a second that the best batch brings
+  int64_t rows = 1;                            // its batch dimension
+  int64_t max_rows = 0;                        // of one run with its key; 0: the queue's limit
+  size_t bytes = 0;                            // of all inputs
+  int64_t output_bytes = 0;                    // where it is splittable
+  bool unbatchable = false;                    // never shares a run
+  bool splittable = false;                     // its rows may be computed by several runs
+  bool quick = false;                          // short enough for the thread that brought it
+  bool estimated = false;  // its shapes are those that the estimate at load is of
+  double batch_gain = 1;   // times the rows a second that the best batch brings
 };
 
 // What became of a request.
@@ -143,8 +140,7 @@ struct Request {
   TensorViews inputs;
   TensorIndices outputs;                   // that are asked for, in the order of the reply
   std::unique_ptr<PendingInputs> pending;  // null: all are there
-  InputStorage storage;                    // of inputs that were decoded, or left out and computed
-  size_t computed_defaults = 0;            // how many of binding.missing have run
+  InputStorage storage;                    // of inputs that were decoded
 
   // Who asks, by the call.
   std::shared_ptr<const void> owner;  // keeps the message alive, and who is answered
