@@ -14,6 +14,7 @@
 
 namespace floe {
 
+// One class: the steps of one binding, all of which write the plan that is being made.
 class Binder {
  public:
   // `why_not_rows`: why rows were not left open, where they could have been.

@@ -20,7 +20,8 @@ bool IsSource(const Node& node) { return node.op->name == "Input" || node.op->na
 
 }  // namespace
 
-// Runs the passes, then makes a kernel for every node that does work.
+// Runs the passes, then makes a kernel for every node that does work. One class: the steps of one
+// compilation, all of which write the program that is being made.
 class Compiler {
  public:
   Compiler(Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache,

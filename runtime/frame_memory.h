@@ -11,8 +11,8 @@
 
 namespace floe {
 
-// Has a plan and rows, or none and no inputs. Only its methods change what it holds. Threading: one
-// thread.
+// Has a plan and rows, or none and no inputs. Only its methods change what it holds. One class: all
+// parts of a frame see its memory through it. Threading: one thread.
 class FrameMemory {
  public:
   explicit FrameMemory(std::shared_ptr<ValuePool> pool) : values_(std::move(pool)) {}

@@ -101,7 +101,7 @@ struct Program {
 // each element of output 0 where its op has no better rule. All shapes are known, but for rows.
 double EstimateFlops(const Node& node, const Types& in, const Types& out, int64_t rows);
 
-// Threading: immutable, shared by all workers.
+// Threading: immutable, shared by all workers. One class: nearly all are getters of one line.
 class Plan {
  public:
   // True when a run of several requests' rows gives each the bits it would get alone.
@@ -151,7 +151,8 @@ class Plan {
   std::shared_ptr<const Program> program_;  // not the signature, whose cache holds this plan
 };
 
-// Threading: immutable but for its plan cache, which locks. Shared by all workers.
+// Threading: immutable but for its plan cache, which locks. Shared by all workers. One class:
+// nearly all are getters of one line.
 class CompiledSignature {
  public:
   // Passes, kernel choice and weight packing; or the program of a signature in the cache that

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a file is longer than 600 lines or a function longer than 80 (60 in server/ and config/, but for tests).
+"""Fails when a file is longer than 600 lines or a function longer than 80 (60 in server/ and config/, but for tests),
+and when a class of server/ or runtime/ has more than 15 methods and its comment does not say why: "One class: REASON".
 
     scripts/check_sizes.py [ROOT]
 
@@ -12,6 +13,7 @@ import sys
 
 MAX_FILE, MAX_FUNCTION = 600, 80
 MAX_SERVING_FUNCTION = 60  # what people read first
+MAX_METHODS = 15
 
 
 def function_limit(path):
@@ -65,6 +67,47 @@ def cc_functions(source):
             head = at + 1
 
 
+CLASS = re.compile(r"^[ ]*(?:class|struct) (?:ABSL_\w+ )?(\w+)(?: final)?(?: : [^;{]*)?\s*{", re.M)
+METHOD = re.compile(r"(~?\w+|operator\S+)\s*$")
+
+
+def methods(body, name):
+    """How many methods are declared or defined between the braces of class `name`, but for what makes, copies and ends it."""
+    found, depth, head = 0, 0, ""
+    for c in body:
+        if depth == 0 and c in ";{":
+            # What stands before the first parenthesis ends with a name; a member with an initialiser or a type with
+            # parentheses (std::function<void()>) does not.
+            before = re.sub(r"ABSL_\w+\([^()]*\)", "", LABELS.sub("", head, 1)).partition("(")
+            called = METHOD.search(before[0])
+            found += (bool(before[1]) and called is not None and called.group(1) not in (name, "~" + name) and
+                      "=" not in before[0] and before[0].count("<") == before[0].count(">") and
+                      not re.match(r"\s*(friend|using|static_assert)\b", before[0]))
+            head = ""
+        elif depth == 0 and c != "}":
+            head += c
+        depth += (c == "{") - (c == "}")
+    return found
+
+
+def large_classes(source):
+    """(name, line, methods) of each class with more than MAX_METHODS whose comment has no "One class:"."""
+    text = without_text(source)
+    for match in CLASS.finditer(text):
+        end, depth = match.end(), 1
+        while depth and end < len(text):
+            depth += (text[end] == "{") - (text[end] == "}")
+            end += 1
+        count, line = methods(text[match.end():end - 1], match.group(1)), text.count("\n", 0, match.start())
+        comment = []
+        for above in reversed(source.split("\n")[:line]):
+            if not above.lstrip().startswith("//"):
+                break
+            comment.insert(0, above.strip(" /"))
+        if count > MAX_METHODS and "One class:" not in " ".join(comment):
+            yield match.group(1), line + 1, count
+
+
 def py_functions(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -97,13 +140,18 @@ def main():
                 bad += 1
             if name.endswith(".sh"):
                 continue
+            if path.startswith(("server/", "runtime/")) and "_test." not in name and "_for_test." not in name:
+                for class_name, line, count in large_classes(source):
+                    print(f"{path}:{line}: class {class_name} has {count} methods, {MAX_METHODS} allowed without "
+                          '"One class: REASON" in its comment')
+                    bad += 1
             for function, line, length in (py_functions if name.endswith(".py") else cc_functions)(source):
                 functions += 1
                 limit = allowed.get(f"{path}:{function}", function_limit(path))
                 if length > limit:
                     print(f"{path}:{line}: {function} has {length} lines, {limit} allowed")
                     bad += 1
-    print(f"{files} files, {functions} functions, {bad} too long")
+    print(f"{files} files, {functions} functions, {bad} too large")
     return 1 if bad else 0
 
 

@@ -102,6 +102,7 @@ TransportOptions TransportOptionsOf(const ServerConfig& config) {
 void Notify(const std::string& message) { sd_notify(0, message.c_str()); }
 void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progress"); }
 
+// One class: the phases of the process, each a method, from the first listener to the last call.
 class Daemon {
  public:
   Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter)

@@ -33,7 +33,8 @@ int64_t RowsWithin(const Plan& plan, int64_t bytes);
 // Runs what the context is prepared for, until the limits say otherwise.
 absl::Status RunWithin(const RunLimits& limits, ExecContext* context);
 
-// Threading: as Executor. Slots and costs are set up before the first request.
+// Threading: as Executor. Slots and costs are set up before the first request. One class: it is an
+// Executor, whose methods are half of them, and the others set it up.
 class PlanExecutor : public Executor {
  public:
   struct Options {

@@ -21,7 +21,8 @@
 namespace floe::server {
 
 // Of many models only those are looked at to which something has happened, or whose time has come.
-// Threading: one thread at a time.
+// Threading: one thread at a time. One class: what happens comes in, what is to be done goes out,
+// and the rest shows its state.
 class Lifecycle {
  public:
   struct Options {

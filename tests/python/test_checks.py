@@ -65,6 +65,17 @@ def test_sizes(tmp_path, text, found):
     assert found is None or found in done.stdout
 
 
+@pytest.mark.parametrize("methods, comment, found", [
+    (15, "", False), (16, "", True), (16, "// One class: it is a table of them.\n", False)], ids=["15", "16", "with a reason"])
+def test_methods(tmp_path, methods, comment, found):
+    body = "".join(f"  int M{i}(std::function<void(int)> f = {{}}) const {{ return {{{i}}}; }}\n" for i in range(methods))
+    members = "  std::function<void()> done_;\n  int a_ = F(1);\n  using T = void(int);\n  friend void G();\n"
+    write(tmp_path, "server/a.h", f"{comment}class B : public C {{\n public:\n  B(int a);\n  virtual ~B() = default;\n{body}{members}}};\n")
+    write(tmp_path, "scripts/size_exceptions.txt", "")
+    done = run("check_sizes.py", tmp_path)
+    assert ("class B has 16 methods" in done.stdout) == found == (done.returncode != 0), done.stdout
+
+
 def test_size_exception(tmp_path):
     write(tmp_path, "a.cc", function(90))
     write(tmp_path, "scripts/size_exceptions.txt", "a.cc:F 90 it is a table\n")
