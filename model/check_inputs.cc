@@ -1,7 +1,6 @@
 #include "model/check_inputs.h"
 
 #include <array>
-#include <cctype>
 #include <sstream>
 #include <string>
 #include <unordered_map>
@@ -79,7 +78,7 @@ absl::Status CheckDType(const Input& rule, size_t k, DType dtype, Shared* shared
     return dtype == rule.dtype ? absl::OkStatus() : mismatch(DTypeName(rule.dtype));
   if (rule.IsIndex() && dtype != DType::kInt32 && dtype != DType::kInt64)
     return mismatch("int32 or int64");
-  DType& first = shared->dtypes[static_cast<size_t>(rule.letter)];
+  DType& first = shared->dtypes[static_cast<unsigned char>(rule.letter)];
   if (first == DType::kInvalid) first = dtype;
   if (first == dtype) return absl::OkStatus();
   return mismatch(absl::StrCat(DTypeName(first), " as another input is"));
@@ -98,7 +97,7 @@ absl::Status CheckDims(const Input& rule, size_t k, const SymShape& shape, Share
     if (int64_t number = 0; absl::SimpleAtoi(name, &number)) {
       wanted = number;
     } else {
-      Dim& first = shared->dims[static_cast<size_t>(name[0])];
+      Dim& first = shared->dims[static_cast<unsigned char>(name[0])];
       if (!first.known()) first = wanted;
       wanted = first;
     }

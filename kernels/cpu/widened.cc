@@ -25,7 +25,8 @@ Words Widen(const TensorView& in, bool integers) {
   ForNarrow(in.dtype, integers, [&](auto narrow, auto wide) {
     using T = decltype(narrow);
     auto* to = reinterpret_cast<decltype(wide)*>(words.data());
-    for (int64_t i = 0; i < in.elements(); ++i) to[i] = static_cast<Compute<T>>(in.as<T>()[i]);
+    for (int64_t i = 0; i < in.elements(); ++i)
+      to[i] = static_cast<decltype(wide)>(+static_cast<Compute<T>>(in.as<T>()[i]));
   });
   return words;
 }
@@ -37,7 +38,8 @@ void Narrow(const Words& words, bool integers, bool clamp, const TensorView& out
     const auto* from = reinterpret_cast<const W*>(words.data());
     for (int64_t i = 0; i < out.elements(); ++i) {
       if constexpr (std::is_integral_v<T>) {
-        const W low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+        const W low = static_cast<W>(+std::numeric_limits<T>::min()),
+                high = static_cast<W>(+std::numeric_limits<T>::max());
         out.as<T>()[i] = static_cast<T>(clamp ? std::clamp(from[i], low, high) : from[i]);
       } else {
         out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(from[i]));
