@@ -150,7 +150,7 @@ const OpRegistrar kBatchMatMul({.name = "BatchMatMul",
                                 .infer = InferBatchMatMul,
                                 .rows = BatchMatMulRows,
                                 .flops = MatMulFlops,
-                                .input_types = "T T",
+                                .input_types = "T U",
                                 .tensorflow = {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"}});
 
 }  // namespace

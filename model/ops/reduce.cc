@@ -86,10 +86,11 @@ absl::StatusOr<Types> InferArg(const InferContext& c) {
   return ops::One(dtype, std::move(out));
 }
 
-const ops::Family kArg({"ArgMax", "ArgMin"}, {.infer = InferArg,
-                                              .rows = ReduceRows,
-                                              .shape_inputs = 2,
-                                              .input_types = "T i"});
+OpDef Arg(const char* types) {
+  return {.infer = InferArg, .rows = ReduceRows, .shape_inputs = 2, .input_types = types};
+}
+const ops::Family kArgMax({"ArgMax"}, Arg("T U"));  // the axis may be an int16
+const ops::Family kArgMin({"ArgMin"}, Arg("T i"));
 
 }  // namespace
 }  // namespace floe
