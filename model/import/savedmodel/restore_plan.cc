@@ -37,7 +37,7 @@ bool IsTableImport(const std::string& op) {
 }
 
 // Passes its first input on.
-bool PassesOn(const std::string& op) {
+bool IsPassedThrough(const std::string& op) {
   return op == "Identity" || op == "Reshape" || op == "Cast" || op == "ReadVariableOp" ||
          op == "RefIdentity";
 }
@@ -141,7 +141,7 @@ class Scope {
       if (IsVariableHandle(node.op()) || IsVariableReference(node.op()) || IsTable(node.op()))
         return {Origin::Kind::kHandle, {}, &node};
       if (node.op() == "Const") return {Origin::Kind::kConstant, {}, &node};
-      if (!PassesOn(node.op()) || node.input_size() == 0) return {};
+      if (!IsPassedThrough(node.op()) || node.input_size() == 0) return {};
       at = node.input(0);
     }
     return {};
