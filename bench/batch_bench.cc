@@ -82,14 +82,15 @@ class Caller {
   // One request; false when it failed.
   bool Call() {
     const Signature* signature = served_.model()->Find("");
-    auto request = std::make_unique<Request>();
-    request->model = served_.model();
-    request->signature = signature;
-    request->inputs.resize(signature->def().inputs.size());
+    const auto asked = std::make_shared<Inference>();
+    asked->model = served_.model();
+    asked->signature = signature;
+    asked->inputs.resize(signature->def().inputs.size());
     size_t next = 0;
     for (size_t i = 0; i < signature->def().inputs.size(); ++i)
-      if (!signature->def().inputs[i].optional) request->inputs[i] = inputs_[next++].view();
-    request->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings&) {
+      if (!signature->def().inputs[i].optional) asked->inputs[i] = inputs_[next++].view();
+    Request request{.asked = asked};
+    request.complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings&) {
       ok_ = outputs.ok();
       answered_.release();
     };

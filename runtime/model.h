@@ -29,6 +29,9 @@ class Signature {
   int FindInput(std::string_view key) const;
   int FindOutput(std::string_view key) const;
 
+  // Of an optional input; dtype kInvalid: it has none.
+  const TensorView& DefaultOf(int input) const { return defaults_[static_cast<size_t>(input)]; }
+
   // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed. Where
   // the variant takes such an input, fed[i] is set to its default, which lives as long as this.
   // INVALID_ARGUMENT for a required input that is missing.

@@ -62,7 +62,7 @@ LIBRARIES = {
     r"yaml-cpp/": ["config"],
     r"snappy": ["model/import", "tests"],
     r"xxhash": ["base"],
-    r"boost/": ["server/request", "server/scheduling"],
+    r"boost/": ["server/scheduling"],
     r"hdf5|H5": ["model/import/keras/hdf5", "model/import/keras/hdf5_file_test.cc"],
     r"zip\.h$": ["model/import/keras", "cli", "tests"],
     r"nlohmann/": ["model/import/keras", "cli", "tests"],

@@ -287,7 +287,7 @@ TEST_F(Serving, FromItsMessageToItsReply) {
   FakeRegistry registry;
   HealthState health;
   registry.models["m"] = std::make_shared<FakeServed>(model_);
-  registry.models["m"]->on_submit = [this](std::unique_ptr<Request> request) {
+  registry.models["m"]->on_submit = [this](Request request) {
     scheduler_->Submit(std::move(request));
   };
   const Method predict = PredictMethod({registry, health});

@@ -59,13 +59,13 @@ class FakeServed : public ServedModel {
   explicit FakeServed(ModelHandle handle) : handle_(std::move(handle)) {}
   const ModelHandle& model() const override { return handle_; }
   ReplyFormat reply_format() const override { return reply; }
-  void Submit(std::unique_ptr<Request> request) override { on_submit(std::move(request)); }
+  void Submit(Request request) override { on_submit(std::move(request)); }
 
   void CountRefused(absl::StatusCode code) override { refused.push_back(code); }
 
   ReplyFormat reply = ReplyFormat::kTyped;
   std::vector<absl::StatusCode> refused;
-  std::function<void(std::unique_ptr<Request>)> on_submit = [](std::unique_ptr<Request>) {
+  std::function<void(Request)> on_submit = [](Request) {
     ADD_FAILURE() << "nothing was to be submitted";
   };
 

@@ -1,6 +1,6 @@
 // An inference from its message to its reply: reads the head of the call, has its codec fill the
-// Request, hands it to its model, and sends what comes back. Large messages are decoded on threads
-// of their own.
+// Inference, hands a Request to its model, and sends what comes back. Large messages are decoded on
+// threads of their own.
 #include "server/api/infer_call.h"
 
 #include <spdlog/spdlog.h>
@@ -25,9 +25,20 @@
 #include "runtime/evaluate.h"
 #include "server/api/methods.h"
 #include "server/api/refusal_log.h"
+#include "server/request/request.h"
 
 namespace floe::server {
 namespace {
+
+// Larger messages are decoded on threads beside the transport's, so many of them.
+constexpr size_t kSmallMessage = size_t{1} << 20;
+constexpr int kDecodeThreads = 2;
+
+// What clients of gRPC receive at most unless they ask for more.
+constexpr size_t kUsualReplyLimit = size_t{4} << 20;
+
+// Lines about slow requests, each second.
+constexpr int kSlowLinesPerSecond = 10;
 
 static_assert(kPriorities <= 9, "priorities are one digit");
 constexpr char kPriorityKey[] = "floe-priority";  // request metadata: "1" to "3"
@@ -53,15 +64,14 @@ struct Shared {
   Shared(const ApiContext& api, OpenCodec open)
       : context(api),
         open_codec(std::move(open)),
-        decoders(std::make_unique<TaskThreadPool>(tuning::kDecodeThreads,
-                                                  ThreadTraits{"decode", 0, {}})),
+        decoders(std::make_unique<TaskThreadPool>(kDecodeThreads, ThreadTraits{"decode", 0, {}})),
         started(decoders->Start()) {}
 
   // Whether a line about a slow request may be logged now: some may each second.
   bool TakeLogLine() const {
     const int64_t now = Clock::Steady().Now().time_since_epoch() / std::chrono::seconds(1);
     if (second.exchange(now) != now) lines = 0;
-    return lines.fetch_add(1) < tuning::kSlowLinesPerSecond;
+    return lines.fetch_add(1) < kSlowLinesPerSecond;
   }
 
   // Whether no reply of this model has been logged as large.
@@ -81,9 +91,8 @@ struct Shared {
   mutable RefusalLog refusals;
 };
 
-// Kept alive by its request, whose inputs are views into the message. The request holds the model
-// but not the ServedModel: a worker may be the last to drop it, and must not then stop its own
-// queue.
+// Kept alive by its request. What is asked has views into the message, and holds the model but not
+// the ServedModel: a worker may be the last to drop it, and must not then stop its own queue.
 class InferCall : public CallHandler, public std::enable_shared_from_this<InferCall> {
  public:
   // `shared` outlives the calls.
@@ -111,8 +120,8 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   const Shared& shared_;
   const std::shared_ptr<Responder> responder_;
   Message message_;
-  std::unique_ptr<Request> made_ = std::make_unique<Request>();  // until it is submitted
-  const Request* const request_ = made_.get();                   // until it is complete
+  Inference asked_;  // const from Submit on
+  Request made_;     // until it is submitted
   CodecPlace codec_;
   TimePoint arrived_ = TimePoint::min();
   std::string request_id_;  // "": not needed yet
@@ -127,19 +136,19 @@ absl::Status InferCall::Open(const CallHead& head) {
 
 absl::Status InferCall::TryOpen(const CallHead& head) {
   FLOE_RETURN_IF_ERROR(shared_.open_codec(head, &codec_));
-  FLOE_ASSIGN_OR_RETURN(made_->priority, PriorityOf(head));
-  made_->deadline = head.deadline;
-  made_->cancel = head.cancel;
-  made_->principal = head.principal;
-  made_->storage = InputStorage(shared_.context.max_input_bytes, shared_.context.memory);
+  FLOE_ASSIGN_OR_RETURN(made_.priority, PriorityOf(head));
+  made_.deadline = head.deadline;
+  made_.cancel = head.cancel;
+  made_.principal = head.principal;
+  asked_.storage = InputStorage(shared_.context.max_input_bytes, shared_.context.memory);
   arrived_ = head.arrived;
-  if (arrived_ != TimePoint::min()) made_->arrived = arrived_;
+  if (arrived_ != TimePoint::min()) made_.arrived = arrived_;
   return absl::OkStatus();
 }
 
 void InferCall::OnMessage(Message message) {
   message_ = std::move(message);
-  if (message_.bytes.size() <= tuning::kSmallMessage) return Submit();
+  if (message_.bytes.size() <= kSmallMessage) return Submit();
   if (!shared_.started.ok()) return Finish(shared_.started);
   shared_.decoders->Post([self = shared_from_this()] { self->Submit(); });
 }
@@ -158,13 +167,13 @@ absl::Status InferCall::TrySubmit() {
     FLOE_ASSIGN_OR_RETURN(served, context.registry.Acquire(spec.name, {spec.version, spec.label}));
     return served.get();
   };
-  absl::Status decoded = codec_->Decode(message_.bytes, find, made_.get());
+  absl::Status decoded = codec_->Decode(message_.bytes, find, &asked_);
   if (!decoded.ok()) {
     if (served != nullptr) served->CountRefused(decoded.code());
     return decoded;
   }
-  made_->owner = shared_from_this();
-  made_->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
+  made_.asked = {shared_from_this(), &asked_};
+  made_.complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
     Complete(outputs, timings);
   };
   served->Submit(std::move(made_));
@@ -185,12 +194,12 @@ absl::Status InferCall::Write(Outputs outputs) {
     MemoryShare writing;
     if (shared_.context.memory != nullptr) {
       int64_t bytes = 0;  // about what the reply will have
-      for (const int index : request_->outputs)
+      for (const int index : asked_.outputs)
         if (static_cast<size_t>(index) < outputs.size())
           bytes += HeldMemory(outputs[static_cast<size_t>(index)]);
       FLOE_ASSIGN_OR_RETURN(writing, shared_.context.memory->Take(bytes));
     }
-    FLOE_RETURN_IF_ERROR(codec_->Encode(*request_, outputs, &reply));
+    FLOE_RETURN_IF_ERROR(codec_->Encode(asked_, outputs, &reply));
   }
   LogIfLarge(reply.size());
   responder_->Write(std::move(reply));
@@ -234,20 +243,20 @@ void InferCall::LogIfSlow(const Timings& timings) {
   };
   spdlog::warn(
       "slow request {}: {}, {:.1f} ms: waited {:.1f} ms, ran {:.1f} ms in a batch of {} rows",
-      Quoted(request_id_), ModelAndSignature(*request_), millis(took), millis(timings.queue),
+      Quoted(request_id_), ModelAndSignature(asked_), millis(took), millis(timings.queue),
       millis(timings.run), timings.batch_rows);
 }
 
 // The error is made by the client, so that only this line can tell an operator of it.
 void InferCall::LogIfLarge(size_t reply_bytes) {
-  if (reply_bytes <= tuning::kUsualReplyLimit) return;
-  if (!shared_.TakeLargeReply(request_->model->info().name)) return;
+  if (reply_bytes <= kUsualReplyLimit) return;
+  if (!shared_.TakeLargeReply(asked_.model->info().name)) return;
   spdlog::info(
       "{}: a reply has {:.1f} MiB; gRPC clients refuse replies of more than {} MiB "
       "(RESOURCE_EXHAUSTED) unless their channel has a larger grpc.max_receive_message_length; "
       "logged once for each model",
-      ModelAndSignature(*request_), static_cast<double>(reply_bytes) / (1 << 20),
-      tuning::kUsualReplyLimit >> 20);
+      ModelAndSignature(asked_), static_cast<double>(reply_bytes) / (1 << 20),
+      kUsualReplyLimit >> 20);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "server/api/api.h"
-#include "server/request/request.h"
+#include "server/request/inference.h"
 
 namespace floe::server {
 
@@ -23,11 +23,11 @@ using FindServed = absl::FunctionRef<absl::StatusOr<const ServedModel*>(const Mo
 class InferCodec {
  public:
   virtual ~InferCodec() = default;
-  // Bytes to the request's model, signature, inputs and outputs, as DecodePredict. Calls `find`
-  // once, with the model that message, path or head name.
-  virtual absl::Status Decode(std::string_view message, FindServed find, Request* request) = 0;
+  // Bytes to what is asked, as DecodePredict. Calls `find` once, with the model that message, path
+  // or head name.
+  virtual absl::Status Decode(std::string_view message, FindServed find, Inference* asked) = 0;
   // Outputs to bytes, in place of what `*reply` holds. Afterwards the call is over.
-  virtual absl::Status Encode(const Request& request, Outputs outputs, std::string* reply) = 0;
+  virtual absl::Status Encode(const Inference& asked, Outputs outputs, std::string* reply) = 0;
 };
 
 // Where a call keeps its codec: in its own memory.

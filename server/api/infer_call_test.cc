@@ -32,26 +32,25 @@ class RawCodec : public InferCodec {
   }
   ~RawCodec() override { --live_codecs; }
 
-  absl::Status Decode(std::string_view message, FindServed find, Request* request) override {
+  absl::Status Decode(std::string_view message, FindServed find, Inference* asked) override {
     FLOE_ASSIGN_OR_RETURN(const ServedModel* const served, find({model_, version_, {}}));
-    FLOE_RETURN_IF_ERROR(ChooseSignature(served->model(), "", request));
+    FLOE_RETURN_IF_ERROR(ChooseSignature(served->model(), "", asked));
     const std::string_view y = "y";
-    FLOE_RETURN_IF_ERROR(ChooseOutputs({&y, 1}, request));
+    FLOE_RETURN_IF_ERROR(ChooseOutputs({&y, 1}, asked));
     TensorIndices sent;
     const std::vector<std::string_view> keys = {"x", "ids"};
-    FLOE_RETURN_IF_ERROR(PlaceInputs(keys, request, &sent));
+    FLOE_RETURN_IF_ERROR(PlaceInputs(keys, asked, &sent));
     if (message.size() != 2 * sizeof(float)) return absl::InvalidArgumentError("no two floats");
     static const int64_t kIds = 0;
     for (size_t i = 0; i < sent.size(); ++i) {
       if (sent[i] == 0)
-        request->inputs[i] = {DType::kFloat32, Shape({1, 2}), const_cast<char*>(message.data())};
-      if (sent[i] == 1)
-        request->inputs[i] = {DType::kInt64, Shape({1}), const_cast<int64_t*>(&kIds)};
+        asked->inputs[i] = {DType::kFloat32, Shape({1, 2}), const_cast<char*>(message.data())};
+      if (sent[i] == 1) asked->inputs[i] = {DType::kInt64, Shape({1}), const_cast<int64_t*>(&kIds)};
     }
     return absl::OkStatus();
   }
-  absl::Status Encode(const Request& request, Outputs outputs, std::string* reply) override {
-    const TensorView& y = outputs[static_cast<size_t>(request.outputs.at(0))];
+  absl::Status Encode(const Inference& asked, Outputs outputs, std::string* reply) override {
+    const TensorView& y = outputs[static_cast<size_t>(asked.outputs.at(0))];
     reply->assign(static_cast<const char*>(y.data), y.bytes());
     absl::StrAppend(reply, suffix_);
     return absl::OkStatus();
@@ -66,11 +65,11 @@ class RawCodec : public InferCodec {
 class OtherCodec : public InferCodec {
  public:
   explicit OtherCodec(std::shared_ptr<RawCodec> raw) : raw_(std::move(raw)) {}
-  absl::Status Decode(std::string_view message, FindServed find, Request* request) override {
-    return raw_->Decode(message, find, request);
+  absl::Status Decode(std::string_view message, FindServed find, Inference* asked) override {
+    return raw_->Decode(message, find, asked);
   }
-  absl::Status Encode(const Request& request, Outputs outputs, std::string* reply) override {
-    return raw_->Encode(request, outputs, reply);
+  absl::Status Encode(const Inference& asked, Outputs outputs, std::string* reply) override {
+    return raw_->Encode(asked, outputs, reply);
   }
 
  private:
@@ -81,9 +80,7 @@ class CodecOfACall : public testing::Test {
  protected:
   CodecOfACall() {
     served_ = registry_.models["mnist"] = std::make_shared<FakeServed>(MakeTestModel("mnist", 4));
-    served_->on_submit = [this](std::unique_ptr<Request> request) {
-      waiting_.push_back(std::move(request));
-    };
+    served_->on_submit = [this](Request request) { waiting_.push_back(std::move(request)); };
     const Method method = InferMethod(
         {.registry = registry_, .health = health_},
         [](const CallHead& head, CodecPlace* place) -> absl::Status {
@@ -112,12 +109,12 @@ class CodecOfACall : public testing::Test {
   // Answers with y = x.
   void Answer(const Request& request) {
     std::vector<TensorView> outputs;
-    for (const SignatureTensor& output : request.signature->def().outputs)
-      outputs.push_back(request.inputs[output.key == "y" ? XOf(request) : 0]);
+    for (const SignatureTensor& output : request.asked->signature->def().outputs)
+      outputs.push_back(request.asked->inputs[output.key == "y" ? XOf(request) : 0]);
     AnswerWith(request, absl::OkStatus(), outputs);
   }
   static size_t XOf(const Request& request) {
-    const auto& inputs = request.signature->def().inputs;
+    const auto& inputs = request.asked->signature->def().inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].key == "x") return i;
     return 0;
@@ -127,7 +124,7 @@ class CodecOfACall : public testing::Test {
   HealthState health_;
   MethodTable table_;
   std::shared_ptr<FakeServed> served_;
-  std::vector<std::unique_ptr<Request>> waiting_;
+  std::vector<Request> waiting_;
 };
 
 TEST_F(CodecOfACall, KnowsWhatPathAndHeadOfItsOwnCallSaid) {
@@ -135,9 +132,9 @@ TEST_F(CodecOfACall, KnowsWhatPathAndHeadOfItsOwnCallSaid) {
   const auto second = CallUnary(table_, "/models/mnist/4", Floats(3, 4), {{"floe-suffix", "two"}});
   ASSERT_EQ(waiting_.size(), 2u);
   EXPECT_EQ(live_codecs, 2);
-  EXPECT_EQ(waiting_[0]->model->info().version, 4);
-  Answer(*waiting_[1]);
-  Answer(*waiting_[0]);
+  EXPECT_EQ(waiting_[0].asked->model->info().version, 4);
+  Answer(waiting_[1]);
+  Answer(waiting_[0]);
   EXPECT_EQ(first->messages.at(0), Floats(1, 2) + "one");
   EXPECT_EQ(second->messages.at(0), Floats(3, 4) + "two");
 }

@@ -30,18 +30,18 @@ class PredictCodec : public InferCodec {
   // Without a format the model says how replies hold numbers.
   explicit PredictCodec(std::optional<ReplyFormat> format) : format_(format) {}
 
-  absl::Status Decode(std::string_view message, FindServed find, Request* request) override {
+  absl::Status Decode(std::string_view message, FindServed find, Inference* asked) override {
     const auto model = [&](const ModelSpec& spec) -> absl::StatusOr<ModelHandle> {
       FLOE_ASSIGN_OR_RETURN(const ServedModel* const served, find(spec));
       if (!format_) format_ = served->reply_format();
       return served->model();
     };
-    return DecodePredict(message, model, request);
+    return DecodePredict(message, model, asked);
   }
 
-  absl::Status Encode(const Request& request, Outputs outputs, std::string* reply) override {
+  absl::Status Encode(const Inference& asked, Outputs outputs, std::string* reply) override {
     return EncodePredict(
-        request, outputs,
+        asked, outputs,
         format_ == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped, reply);
   }
 

@@ -48,22 +48,22 @@ class Predict : public testing::Test {
 
   // Answers y = x, label = ids, switch = false.
   void AnswerDirectly() {
-    served_->on_submit = [this](std::unique_ptr<Request> request) {
+    served_->on_submit = [this](Request request) {
       ++submitted_;
-      const auto& inputs = request->signature->def().inputs;
+      const auto& inputs = request.asked->signature->def().inputs;
       TensorView by_name[2];
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i].key == "x") by_name[0] = request->inputs[i];
-        if (inputs[i].key == "ids") by_name[1] = request->inputs[i];
+        if (inputs[i].key == "x") by_name[0] = request.asked->inputs[i];
+        if (inputs[i].key == "ids") by_name[1] = request.asked->inputs[i];
       }
       bool off = false;
       std::vector<TensorView> outputs;
-      for (const SignatureTensor& output : request->signature->def().outputs) {
+      for (const SignatureTensor& output : request.asked->signature->def().outputs) {
         outputs.push_back(output.key == "y"       ? by_name[0]
                           : output.key == "label" ? by_name[1]
                                                   : TensorView{DType::kBool, Shape(), &off});
       }
-      AnswerWith(*request, absl::OkStatus(), outputs);
+      AnswerWith(request, absl::OkStatus(), outputs);
     };
   }
 
@@ -135,10 +135,10 @@ TEST_F(Predict, ContentOnRequest) {
 TEST_F(Predict, PriorityAndCallerReachTheQueue) {
   int priority = 0;
   uint64_t caller = 0;
-  served_->on_submit = [&](std::unique_ptr<Request> request) {
-    priority = request->priority;
-    caller = request->principal;
-    AnswerWith(*request, absl::CancelledError(""));
+  served_->on_submit = [&](Request request) {
+    priority = request.priority;
+    caller = request.principal;
+    AnswerWith(request, absl::CancelledError(""));
   };
   const std::string message = Encode(std::string(kX) + kIds);
   CallUnary(table_, kPath, message);
@@ -206,25 +206,25 @@ TEST_F(Predict, InputErrors) {
 }
 
 TEST_F(Predict, ModelErrorsPassThrough) {
-  served_->on_submit = [](std::unique_ptr<Request> request) {
-    AnswerWith(*request, absl::ResourceExhaustedError("queue full"));
+  served_->on_submit = [](Request request) {
+    AnswerWith(request, absl::ResourceExhaustedError("queue full"));
   };
   EXPECT_THAT(Refused(Encode(std::string(kX) + kIds)), HasSubstr("RESOURCE_EXHAUSTED: queue full"));
 }
 
 TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
-  std::unique_ptr<Request> waiting;
-  served_->on_submit = [&](std::unique_ptr<Request> request) { waiting = std::move(request); };
+  std::optional<Request> waiting;
+  served_->on_submit = [&](Request request) { waiting = std::move(request); };
   const auto responder =
       CallUnary(table_, kPath, Encode(std::string(kX) + kIds + "output_filter: 'y'"));
   EXPECT_EQ(responder->finishes, 0);
-  ASSERT_NE(waiting, nullptr);
+  ASSERT_TRUE(waiting.has_value());
   EXPECT_NE(waiting->cancel, nullptr);
   EXPECT_EQ(waiting->deadline, TimePoint::max());
-  ASSERT_EQ(waiting->inputs.size(), 3u);
-  EXPECT_EQ(waiting->inputs[2].dtype, DType::kInvalid);  // training was not fed
+  ASSERT_EQ(waiting->asked->inputs.size(), 3u);
+  EXPECT_EQ(waiting->asked->inputs[2].dtype, DType::kInvalid);  // training was not fed
   // The caller's message is gone by now but for what the request holds.
-  std::vector<TensorView> outputs(3, waiting->inputs[0]);
+  std::vector<TensorView> outputs(3, waiting->asked->inputs[0]);
   waiting->complete(Outputs(outputs), {});
   waiting.reset();
   ASSERT_EQ(responder->finishes, 1);
@@ -234,11 +234,11 @@ TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
 }
 
 TEST_F(Predict, AWorkerWithMoreToDoLeavesSendingToAnotherThread) {
-  std::unique_ptr<Request> waiting;
-  served_->on_submit = [&](std::unique_ptr<Request> request) { waiting = std::move(request); };
+  std::optional<Request> waiting;
+  served_->on_submit = [&](Request request) { waiting = std::move(request); };
   for (const bool more : {false, true}) {
     const auto responder = CallUnary(table_, kPath, Encode(std::string(kX) + kIds));
-    ASSERT_NE(waiting, nullptr);
+    ASSERT_TRUE(waiting.has_value());
     waiting->complete(absl::AbortedError("no run"), {.more_waits = more});
     waiting.reset();
     EXPECT_EQ(responder->finishes, 1);
@@ -248,10 +248,10 @@ TEST_F(Predict, AWorkerWithMoreToDoLeavesSendingToAnotherThread) {
 }
 
 TEST_F(Predict, TheWaitingRequestDoesNotHoldTheServedModel) {
-  std::unique_ptr<Request> waiting;
-  served_->on_submit = [&](std::unique_ptr<Request> request) { waiting = std::move(request); };
+  std::optional<Request> waiting;
+  served_->on_submit = [&](Request request) { waiting = std::move(request); };
   CallUnary(table_, kPath, Encode(std::string(kX) + kIds));
-  ASSERT_NE(waiting, nullptr);
+  ASSERT_TRUE(waiting.has_value());
   const std::weak_ptr<FakeServed> served = served_;
   registry_.models.clear();
   served_.reset();
@@ -292,8 +292,8 @@ TEST_F(Predict, LargeMessagesAreDecodedOnAnotherThread) {
   std::string ids;
   for (int i = 0; i < 600'000; ++i) ids += "int64_val: 1000 ";
   const auto submitted = std::make_shared<std::promise<std::thread::id>>();
-  served_->on_submit = [submitted](std::unique_ptr<Request> request) {
-    AnswerWith(*request, absl::AbortedError("seen"));
+  served_->on_submit = [submitted](Request request) {
+    AnswerWith(request, absl::AbortedError("seen"));
     submitted->set_value(std::this_thread::get_id());
   };
   CallUnary(table_, kPath,
@@ -322,9 +322,9 @@ TEST_F(Predict, ErrorsNameTheRequest) {
 
 TEST_F(Predict, TheQueueKnowsWhenTheCallArrived) {
   TimePoint arrived;
-  served_->on_submit = [&](std::unique_ptr<Request> request) {
-    arrived = request->arrived;
-    AnswerWith(*request, absl::AbortedError("seen"));
+  served_->on_submit = [&](Request request) {
+    arrived = request.arrived;
+    AnswerWith(request, absl::AbortedError("seen"));
   };
   CallHead head;
   head.cancel = std::make_shared<CancelToken>();
@@ -342,9 +342,9 @@ TEST_F(Predict, ReplyBeyondWhatClientsTakeIsLoggedOnceForEachModel) {
   int64_t rows = 0;
   auto other = std::make_shared<FakeServed>(MakeTestModel("other", 1));
   registry_.models["other"] = other;
-  served_->on_submit = other->on_submit = [&](std::unique_ptr<Request> request) {
+  served_->on_submit = other->on_submit = [&](Request request) {
     const TensorView y{DType::kFloat32, Shape({rows, 2}), values.data()};
-    AnswerWith(*request, absl::OkStatus(), std::vector<TensorView>(3, y));
+    AnswerWith(request, absl::OkStatus(), std::vector<TensorView>(3, y));
   };
   const auto usual = spdlog::default_logger();
   std::ostringstream said;

@@ -3,9 +3,14 @@
 
 #include <algorithm>
 
-#include "server/request/tuning.h"
-
 namespace floe::server {
+namespace {
+
+constexpr double kNearlyBest = 0.94;
+constexpr int64_t kFewRows = 64;
+
+}  // namespace
+
 void CostCurve::Add(int64_t rows, double us) {
   points_.push_back({rows, points_.empty() ? us : std::max(us, points_.back().us)});
 }
@@ -41,8 +46,8 @@ int64_t CostCurve::BestRows(double overhead_us, int64_t most_rows) const {
   for (const Point& size : sizes) most = std::max(most, rate(size));
   int64_t best = 0;
   for (const Point& size : sizes)
-    if (rate(size) >= tuning::kNearlyBest * most &&
-        (best == 0 || (size.us <= tuning::kShortRunMicros && size.rows <= tuning::kFewRows)))
+    if (rate(size) >= kNearlyBest * most &&
+        (best == 0 || (size.us <= kShortRunMicros && size.rows <= kFewRows)))
       best = size.rows;
   return best;
 }

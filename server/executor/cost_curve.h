@@ -6,6 +6,9 @@
 
 namespace floe::server {
 
+// Batches of almost the best rate are as good. Larger ones than need be take no more than this.
+inline constexpr double kShortRunMicros = 20'000;
+
 // Threading: filled at load, then read by any thread.
 class CostCurve {
  public:
@@ -27,7 +30,7 @@ class CostCurve {
 
   // The batch size for work that never ends, when every run costs `overhead_us` besides: a power of
   // two or `most_rows`, which is the most. Of the sizes with nearly the most rows a second
-  // (tuning::kNearlyBest) it is the largest that is small and short (kFewRows, kShortRunMicros).
+  // (kNearlyBest) it is the largest that is small and short (kFewRows, kShortRunMicros).
   // Large ones suffer least from what else the machine does. Where there is none it is the least.
   // Not without points, unless the overhead is above 0.
   int64_t BestRows(double overhead_us, int64_t most_rows) const;

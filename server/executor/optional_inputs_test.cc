@@ -50,10 +50,10 @@ struct ServedOptional {
   }
   // No values: the input is not fed.
   void Submit(FloatCall* call) {
-    auto request = call->MakeRequest(model);
+    const auto asked = call->Ask(model);
     for (size_t i = 0; i < call->inputs.size(); ++i)
-      if (call->inputs[i].values.empty()) request->inputs[i] = TensorView();
-    scheduler->Submit(std::move(request));
+      if (call->inputs[i].values.empty()) asked->inputs[i] = TensorView();
+    scheduler->Submit(call->MakeRequest(asked));
   }
   int Drain() {
     int runs = 0;
@@ -164,14 +164,15 @@ node { name: "y" op: "StringJoin" input: "a" input: "b" attr { key: "N" value { 
   const ModelHandle numbers = CompileText(SumGraph("", ""));
   const auto ask = [&](const std::string* a, const std::string* b) {
     std::string answer;
-    auto request = std::make_unique<Request>();
-    request->model = s.model;
-    request->signature = s.model->Find("");
+    const auto asked = std::make_shared<Inference>();
+    asked->model = s.model;
+    asked->signature = s.model->Find("");
     for (const std::string* text : {a, b})
-      request->inputs.push_back(
+      asked->inputs.push_back(
           text == nullptr ? TensorView()
                           : TensorView{DType::kString, Shape(), const_cast<std::string*>(text)});
-    request->complete = [&answer](const absl::StatusOr<Outputs>& outputs, const Timings&) {
+    Request request{.asked = asked};
+    request.complete = [&answer](const absl::StatusOr<Outputs>& outputs, const Timings&) {
       answer =
           outputs.ok() ? *(*outputs)[0].as<std::string>() : std::string(outputs.status().message());
     };

@@ -26,8 +26,8 @@ bool HasRows(const Plan& plan, int i) {
   return plan.has_rows() && shape.rank() > 0 && shape.dim(0).has_rows();
 }
 
-const TensorView& InputOf(const Request& request, int i) {
-  return request.inputs[(*request.binding.input_of)[i]];
+const TensorView& InputOf(const Bound& bound, int i) {
+  return bound.asked->Input((*bound.binding.input_of)[i]);
 }
 
 // Lets input i be read from where it lies, or copies it where the kernels could not read it.
@@ -53,7 +53,7 @@ bool RowsAreFree(const Plan& plan) {
                      [](const TensorType& type) { return type.shape.known(); });
 }
 
-// Of all outputs of a request with so many rows.
+// Of all outputs of so many rows.
 int64_t OutputBytes(const Plan& plan, int64_t rows) {
   double bytes = 0;
   for (const TensorType& type : plan.output_types()) {
@@ -65,10 +65,10 @@ int64_t OutputBytes(const Plan& plan, int64_t rows) {
   return static_cast<int64_t>(std::min(bytes, 0x1p62));
 }
 
-absl::Status CheckRows(const Request& request, size_t i, const TensorView& output, int64_t rows) {
+absl::Status CheckRows(const Bound& bound, size_t i, const TensorView& output, int64_t rows) {
   if (output.shape.rank() > 0 && output.shape.dim(0) == rows) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
-      "output ", Quoted(request.binding.variant->signature().outputs[i].key), " has shape ",
+      "output ", Quoted(bound.binding.variant->signature().outputs[i].key), " has shape ",
       output.shape.ToString(), " after a run of ", rows, " rows; its first dim must be the rows"));
 }
 
@@ -86,45 +86,44 @@ const RunCost* CostOf(const std::vector<RunCost>& costs, const CompiledSignature
   return nullptr;
 }
 
-// The plan of all requests' inputs: their own, or with padding that of the longest.
-absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<Request* const> batch) {
+// The plan of all inputs: their own, or with padding that of the longest.
+absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<const Bound* const> batch) {
   const Binding& first = batch[0]->binding;
-  const bool same = std::all_of(batch.begin(), batch.end(), [&first](const Request* request) {
-    return request->binding.plan == first.plan;
+  const bool same = std::all_of(batch.begin(), batch.end(), [&first](const Bound* bound) {
+    return bound->binding.plan == first.plan;
   });
   if (same) return first.plan;
   absl::InlinedVector<Shape, kUsualTensors> shapes;
   for (int i = 0; i < static_cast<int>(first.input_of->size()); ++i) {
     shapes.push_back(InputOf(*batch[0], i).shape);
     if (!HasRows(*first.plan, i)) continue;
-    for (const Request* request : batch)
-      RaiseNonBatchDims(InputOf(*request, i).shape, &shapes.back());
+    for (const Bound* bound : batch) RaiseNonBatchDims(InputOf(*bound, i).shape, &shapes.back());
   }
   FLOE_ASSIGN_OR_RETURN(auto plan, first.variant->Bind(shapes));
   if (plan->has_rows() && plan->batchable()) return plan;
   return absl::FailedPreconditionError("the padded inputs may not share a run");
 }
 
-// Gathers the requests' rows of an input, and repeats the last one up to run_rows.
-void FeedRows(absl::Span<Request* const> batch, int input, int64_t rows, int64_t run_rows,
+// Gathers the rows of an input, and repeats the last one up to run_rows.
+void FeedRows(absl::Span<const Bound* const> batch, int input, int64_t rows, int64_t run_rows,
               const Padding& padding, ExecContext& context) {
   const TensorView& whole = context.Input(input);
   int64_t row = 0;
-  for (const Request* request : batch) {
-    const TensorView& from = InputOf(*request, input);
-    const TensorView to = RowsOf(whole, row, request->binding.rows);
+  for (const Bound* bound : batch) {
+    const TensorView& from = InputOf(*bound, input);
+    const TensorView to = RowsOf(whole, row, bound->binding.rows);
     if (from.shape == to.shape) {
       CopyElements(from, to.data);
     } else {
-      CopyPadded(from, to, padding.Value(request->binding.variant, input));
+      CopyPadded(from, to, padding.Value(bound->binding.variant, input));
     }
-    row += request->binding.rows;
+    row += bound->binding.rows;
   }
   const TensorView last = RowsOf(whole, rows - 1, 1);
   for (; row < run_rows; ++row) CopyElements(last, RowsOf(whole, row, 1).data);
 }
 
-// How many rows a run with this key may have, and whether one of the request, which computes
+// How many rows a run with this key may have, and whether one of the inference, which computes
 // `run_rows`, is quick. `cost` is null where nothing is known.
 void BindCost(const RunCost* cost, const PlanExecutor::Options& options, int64_t run_rows,
               Binding* binding) {
@@ -155,7 +154,7 @@ absl::Status RunWithin(const RunLimits& limits, ExecContext* context) {
       limits.deadline == TimePoint::max() ? std::nullopt : std::optional(limits.deadline),
       limits.clock);
   absl::Status status = context->Run();
-  context->budget().SetCancel(nullptr);  // it goes with the request
+  context->budget().SetCancel(nullptr);  // it may go with the run
   return status;
 }
 
@@ -181,28 +180,26 @@ absl::Status PlanExecutor::PadNonBatchDims(const Model& model,
   return absl::OkStatus();
 }
 
-absl::Status PlanExecutor::Bind(Request* request) {
+absl::StatusOr<Binding> PlanExecutor::Bind(const Inference& asked) {
   absl::InlinedVector<const TensorView*, kUsualTensors> fed;
-  for (const TensorView& input : request->inputs)
+  for (const TensorView& input : asked.inputs)
     fed.push_back(input.dtype == DType::kInvalid ? nullptr : &input);
   FLOE_ASSIGN_OR_RETURN(const Signature::Variant* const variant,
-                        request->signature->Choose(absl::MakeSpan(fed)));
-  Binding& binding = request->binding;
+                        asked.signature->Choose(absl::MakeSpan(fed)));
+  Bound bound{&asked, {}};
+  Binding& binding = bound.binding;
   binding.variant = variant->compiled.get();
   binding.input_of = &variant->inputs;
-  // What the request left out is from here on as if it had fed the default.
-  for (const int i : variant->inputs)
-    if (fed[i] != &request->inputs[i]) request->inputs[i] = *fed[i];
 
   absl::InlinedVector<Shape, kUsualTensors> shapes;
-  for (const int i : variant->inputs) shapes.push_back(request->inputs[i].shape);
+  for (const int i : variant->inputs) shapes.push_back(fed[i]->shape);
   FLOE_ASSIGN_OR_RETURN(binding.plan, binding.variant->Bind(shapes));
   const Plan& plan = *binding.plan;
-  BindRows(plan, request);
+  BindRows(plan, &bound);
   if (plan.has_rows()) FLOE_RETURN_IF_ERROR(CheckRequestRows(binding.rows));
-  BindCost(CostOf(costs_, binding.variant), options_, RunRows(*request, binding.rows), &binding);
-  binding.quick &= request->pending == nullptr;
-  return absl::OkStatus();
+  BindCost(CostOf(costs_, binding.variant), options_, RunRows(bound, binding.rows), &binding);
+  binding.quick &= asked.pending == nullptr;
+  return std::move(bound.binding);
 }
 
 absl::Status PlanExecutor::CheckRequestRows(int64_t rows) const {
@@ -212,14 +209,14 @@ absl::Status PlanExecutor::CheckRequestRows(int64_t rows) const {
       " (max_batch_size, without enable_large_batch_splitting)"));
 }
 
-void PlanExecutor::BindRows(const Plan& plan, Request* request) const {
-  Binding& binding = request->binding;
-  // A plan stands for its variant and non-batch dimensions, and the request keeps it alive.
+void PlanExecutor::BindRows(const Plan& plan, Bound* bound) const {
+  Binding& binding = bound->binding;
+  // A plan stands for its variant and non-batch dimensions, and the binding keeps it alive.
   binding.key = binding.plan.get();
   binding.unbatchable = !plan.has_rows() || !plan.batchable();
   if (!binding.unbatchable && padding_.Has(binding.variant)) binding.key = binding.variant;
   for (int i = static_cast<int>(binding.input_of->size()) - 1; i >= 0; --i) {
-    const TensorView& input = InputOf(*request, i);
+    const TensorView& input = InputOf(*bound, i);
     if (!IsPending(input)) binding.bytes += input.bytes();
     if (!HasRows(plan, i)) {
       binding.unbatchable |= IsPending(input);  // cannot be compared
@@ -230,21 +227,21 @@ void PlanExecutor::BindRows(const Plan& plan, Request* request) const {
     binding.unbatchable |=
         input.dtype == DType::kString;  // has no place in the arena where rows could be gathered
   }
-  binding.bytes = std::max(binding.bytes, request->held_bytes);
+  binding.bytes = std::max(binding.bytes, bound->asked->held_bytes);
   binding.unbatchable |= binding.rows == 0;
   binding.splittable = RowsAreFree(plan);
   if (binding.splittable) binding.output_bytes = OutputBytes(plan, binding.rows);
 }
 
-Duration PlanExecutor::Expect(const Request& request, int64_t rows) const {
-  const RunCost* const cost = CostOf(costs_, request.binding.variant);
+Duration PlanExecutor::Expect(const Bound& bound, int64_t rows) const {
+  const RunCost* const cost = CostOf(costs_, bound.binding.variant);
   if (cost == nullptr) return Duration::zero();
   return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double, std::micro>(cost->curve.Micros(RunRows(request, rows))));
+      std::chrono::duration<double, std::micro>(cost->curve.Micros(RunRows(bound, rows))));
 }
 
-int64_t PlanExecutor::RunRows(const Request& request, int64_t rows) const {
-  const Plan& plan = *request.binding.plan;
+int64_t PlanExecutor::RunRows(const Bound& bound, int64_t rows) const {
+  const Plan& plan = *bound.binding.plan;
   if (options_.allowed_rows.empty() || rows == 0 || !RowsAreFree(plan) ||
       !SizedElements(plan.input_types()))
     return rows;
@@ -253,9 +250,9 @@ int64_t PlanExecutor::RunRows(const Request& request, int64_t rows) const {
   return allowed == options_.allowed_rows.end() ? rows : *allowed;
 }
 
-std::string PlanExecutor::Describe(const Request& request) const {
-  const Binding& binding = request.binding;
-  std::string text = request.signature->NameOf(*binding.variant);
+std::string PlanExecutor::Describe(const Bound& bound) const {
+  const Binding& binding = bound.binding;
+  std::string text = bound.asked->signature->NameOf(*binding.variant);
 
   const bool padded = binding.key == binding.variant;
   for (const TensorType& type : binding.plan->input_types())
@@ -296,17 +293,17 @@ size_t PlanExecutor::Slot::Describe(char* text, size_t size) const {
 
 void PlanExecutor::Trim(int slot) { slots_[slot].context->Trim(); }
 
-absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
+absl::Status PlanExecutor::Run(int index, absl::Span<const Bound* const> batch,
                                const RunLimits& limits) {
   Slot& slot = slots_[index];
-  const Request& first = *batch[0];
+  const Bound& first = *batch[0];
   ExecContext& context = *slot.context;
-  slot.model.store(first.model == nullptr ? nullptr : &first.model->info());
+  slot.model.store(first.asked->model == nullptr ? nullptr : &first.asked->model->info());
   const Running::Scope scope(&slot);
   int64_t rows = 0;
-  for (Request* request : batch) {
-    rows += request->binding.rows;
-    if (request->pending != nullptr) FLOE_RETURN_IF_ERROR(request->pending->Decode());
+  for (const Bound* bound : batch) {
+    rows += bound->binding.rows;
+    if (bound->asked->pending != nullptr) FLOE_RETURN_IF_ERROR(bound->asked->pending->Decode());
   }
   FLOE_ASSIGN_OR_RETURN(auto plan, PlanOf(batch));
   const int64_t run_rows = RunRows(first, rows);
@@ -322,7 +319,7 @@ absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
   FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context), options_.max_run_bytes));
 
   slot.shared = gathers;
-  if (!gathers && first.whole == nullptr) return absl::OkStatus();
+  if (!gathers && !first.binding.part) return absl::OkStatus();
   // The proof that rows may be shared is checked against what came out before anyone gets another's
   // rows.
   for (size_t i = 0; i < first.binding.variant->signature().outputs.size(); ++i)
@@ -330,12 +327,11 @@ absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
   return absl::OkStatus();
 }
 
-void PlanExecutor::Outputs(int slot, const Request& request, int64_t first_row,
-                           TensorViews* views) {
+void PlanExecutor::Outputs(int slot, const Bound& bound, int64_t first_row, TensorViews* views) {
   const ExecContext& context = *slots_[slot].context;
-  for (size_t i = 0; i < request.binding.variant->signature().outputs.size(); ++i) {
+  for (size_t i = 0; i < bound.binding.variant->signature().outputs.size(); ++i) {
     const TensorView& whole = context.Output(static_cast<int>(i));
-    views->push_back(slots_[slot].shared ? RowsOf(whole, first_row, request.binding.rows) : whole);
+    views->push_back(slots_[slot].shared ? RowsOf(whole, first_row, bound.binding.rows) : whole);
   }
 }
 

@@ -53,13 +53,14 @@ class PlanExecutor : public Executor {
   PlanExecutor(int slots, int intra_op_threads, Options options);
 
   int slots() const override { return static_cast<int>(slots_.size()); }
-  absl::Status Bind(Request* request) override;
-  Duration Expect(const Request& request, int64_t rows) const override;
-  int64_t RunRows(const Request& request, int64_t rows) const override;
-  std::string Describe(const Request& request) const override;
+  absl::StatusOr<Binding> Bind(const Inference& asked) override;
+  Duration Expect(const Bound& bound, int64_t rows) const override;
+  int64_t RunRows(const Bound& bound, int64_t rows) const override;
+  std::string Describe(const Bound& bound) const override;
   std::string Doing(int slot) const override;
-  absl::Status Run(int slot, absl::Span<Request* const> batch, const RunLimits& limits) override;
-  void Outputs(int slot, const Request& request, int64_t first_row, TensorViews* views) override;
+  absl::Status Run(int slot, absl::Span<const Bound* const> batch,
+                   const RunLimits& limits) override;
+  void Outputs(int slot, const Bound& bound, int64_t first_row, TensorViews* views) override;
   void Trim(int slot) override;
 
   // Variants without a cost are never quick.
@@ -81,7 +82,7 @@ class PlanExecutor : public Executor {
     std::atomic<const ModelInfo*> model{nullptr};  // of the run under way, where it is known
   };
 
-  void BindRows(const Plan& plan, Request* request) const;
+  void BindRows(const Plan& plan, Bound* bound) const;
   absl::Status CheckRequestRows(int64_t rows) const;
 
   const Options options_;

@@ -99,25 +99,24 @@ TEST(PlanExecutor, UnalignedBytesAreCopied) {
   std::vector<char> bytes(1 + 2 * sizeof(float));
   const float values[2] = {3, 4};
   std::memcpy(bytes.data() + 1, values, sizeof values);
-  auto request = call.MakeRequest(s.model);
-  request->inputs[0].data = bytes.data() + 1;
-  s.scheduler->Submit(std::move(request));
+  const auto asked = call.Ask(s.model);
+  asked->inputs[0].data = bytes.data() + 1;
+  s.scheduler->Submit(call.MakeRequest(asked));
   s.Drain();
   EXPECT_THAT(call.result, ElementsAre(6, 8));
 }
 
 // A request whose rows are decoded when it runs; how often that was.
-std::unique_ptr<Request> Pending(FloatCall* call, const ModelHandle& model, int input,
-                                 int* decoded) {
-  auto request = call->MakeRequest(model);
-  TensorView* const view = &request->inputs[static_cast<size_t>(input)];
-  request->pending = std::make_unique<PendingInputs>([view, decoded, data = view->data] {
+Request Pending(FloatCall* call, const ModelHandle& model, int input, int* decoded) {
+  const auto asked = call->Ask(model);
+  TensorView* const view = &asked->inputs[static_cast<size_t>(input)];
+  asked->pending = std::make_unique<PendingInputs>([view, decoded, data = view->data] {
     ++*decoded;
     view->data = data;
     return absl::OkStatus();
   });
   view->data = nullptr;
-  return request;
+  return call->MakeRequest(asked);
 }
 
 TEST(PlanExecutor, PendingInputsAreDecodedByTheRun) {
@@ -150,12 +149,12 @@ TEST(PlanExecutor, APendingInputWithoutRowsIsNotCompared) {
 TEST(PlanExecutor, PendingInputsWithoutMemoryFailTheirRequestOnly) {
   Served s(kTwiceGraph);
   FloatCall a({{Shape({1, 2}), {1, -2}}}), b({{Shape({1, 2}), {3, 4}}});
-  auto request = b.MakeRequest(s.model);
-  request->inputs[0].data = nullptr;
-  request->pending =
+  const auto asked = b.Ask(s.model);
+  asked->inputs[0].data = nullptr;
+  asked->pending =
       std::make_unique<PendingInputs>([]() -> absl::Status { throw std::bad_alloc(); });
   s.scheduler->Submit(a.MakeRequest(s.model));
-  s.scheduler->Submit(std::move(request));
+  s.scheduler->Submit(b.MakeRequest(asked));
   s.Drain();
   EXPECT_THAT(a.result, ElementsAre(2, 0));
   EXPECT_TRUE(absl::IsResourceExhausted(b.status)) << b.status;
@@ -197,9 +196,11 @@ TEST(PlanExecutor, ALargeRequestIsComputedInPieces) {
 TEST(PlanExecutor, ARunEndsWhenItsLimitsSaySo) {
   Served s(kTwiceGraph, 2);
   FloatCall call({{Shape({2, 2}), std::vector<float>(4, 1)}});
-  const auto request = call.MakeRequest(s.model);
-  ASSERT_TRUE(s.executor->Bind(request.get()).ok());
-  Request* const batch[] = {request.get()};
+  const auto asked = call.Ask(s.model);
+  const auto binding = s.executor->Bind(*asked);
+  ASSERT_TRUE(binding.ok());
+  const Bound bound{asked.get(), *binding};
+  const Bound* const batch[] = {&bound};
   CancelToken cancel;
   const auto run = [&](const RunLimits& limits) {
     return s.executor->Run(0, batch, limits).code();
@@ -279,10 +280,11 @@ TEST(PlanExecutor, TheQueueCountsWhatARequestHolds) {
   PlanExecutor executor(1, 1, {});
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   for (const size_t held : {0, 1000}) {
-    const auto request = call.MakeRequest(model);
-    request->held_bytes = held;
-    ASSERT_TRUE(executor.Bind(request.get()).ok());
-    EXPECT_EQ(request->binding.bytes, held == 0 ? 2 * sizeof(float) : held);
+    const auto asked = call.Ask(model);
+    asked->held_bytes = held;
+    const auto binding = executor.Bind(*asked);
+    ASSERT_TRUE(binding.ok());
+    EXPECT_EQ(binding->bytes, held == 0 ? 2 * sizeof(float) : held);
   }
 }
 
@@ -420,9 +422,10 @@ TEST(PlanExecutor, QuickRequestsAreMarked) {
   const auto is_quick = [&](int64_t rows) {
     std::vector<float> values(2 * rows);
     FloatCall call({{Shape({rows, 2}), values}});
-    const auto request = call.MakeRequest(model);
-    EXPECT_TRUE(executor.Bind(request.get()).ok());
-    return request->binding.quick;
+    const auto asked = call.Ask(model);
+    const auto binding = executor.Bind(*asked);
+    EXPECT_TRUE(binding.ok());
+    return binding->quick;
   };
   EXPECT_FALSE(is_quick(1)) << "nothing is known";
   const CostCurve curve({{1, 7}, {64, 133}});  // 5 us and 2 us a row
@@ -440,9 +443,10 @@ TEST(PlanExecutor, BindingsSayWhetherTheEstimateIsOfTheirShapes) {
   for (const bool exact : {true, false}) {
     executor.SetCosts({{&model->Find("")->default_variant(), CostCurve({{1, 7}}), exact}});
     FloatCall call({{Shape({1, 2}), {1, 2}}});
-    const auto request = call.MakeRequest(model);
-    ASSERT_TRUE(executor.Bind(request.get()).ok());
-    EXPECT_EQ(request->binding.estimated, exact);
+    const auto asked = call.Ask(model);
+    const auto binding = executor.Bind(*asked);
+    ASSERT_TRUE(binding.ok());
+    EXPECT_EQ(binding->estimated, exact);
   }
 }
 
@@ -451,10 +455,12 @@ TEST(PlanExecutor, ExpectsWhatIsEstimatedForTheRowsItRuns) {
   PlanExecutor executor(1, 1, {.allowed_rows = {4, 64}});
   executor.SetCosts({{&model->Find("")->default_variant(), CostCurve({{1, 7}, {64, 133}})}});
   FloatCall call({{Shape({1, 2}), {1, 2}}});
-  const auto request = call.MakeRequest(model);
-  ASSERT_TRUE(executor.Bind(request.get()).ok());
-  EXPECT_EQ(executor.Expect(*request, 1), std::chrono::microseconds(13)) << "4 rows";
-  EXPECT_EQ(executor.Expect(*request, 5), std::chrono::microseconds(133));
+  const auto asked = call.Ask(model);
+  const auto binding = executor.Bind(*asked);
+  ASSERT_TRUE(binding.ok());
+  const Bound bound{asked.get(), *binding};
+  EXPECT_EQ(executor.Expect(bound, 1), std::chrono::microseconds(13)) << "4 rows";
+  EXPECT_EQ(executor.Expect(bound, 5), std::chrono::microseconds(133));
 }
 
 }  // namespace

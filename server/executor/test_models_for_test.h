@@ -81,13 +81,18 @@ struct FloatCall {
 
   explicit FloatCall(std::vector<Input> in) : inputs(std::move(in)) {}
 
-  std::unique_ptr<Request> MakeRequest(const ModelHandle& model) {
-    auto request = std::make_unique<Request>();
-    request->model = model;
-    request->signature = model->Find("");
+  std::shared_ptr<Inference> Ask(const ModelHandle& model) {
+    auto asked = std::make_shared<Inference>();
+    asked->model = model;
+    asked->signature = model->Find("");
     for (Input& input : inputs)
-      request->inputs.push_back({DType::kFloat32, input.shape, input.values.data()});
-    request->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings&) {
+      asked->inputs.push_back({DType::kFloat32, input.shape, input.values.data()});
+    return asked;
+  }
+  Request MakeRequest(const ModelHandle& model) { return MakeRequest(Ask(model)); }
+  Request MakeRequest(std::shared_ptr<const Inference> asked) {
+    Request request{.asked = std::move(asked)};
+    request.complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings&) {
       ++answers;
       status = outputs.status();
       if (!outputs.ok()) return;

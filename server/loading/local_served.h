@@ -31,7 +31,7 @@ class LocalServed : public ServedModel {
 
   const ModelHandle& model() const override { return model_; }
   ReplyFormat reply_format() const override { return reply_; }
-  void Submit(std::unique_ptr<Request> request) override { scheduler_.Submit(std::move(request)); }
+  void Submit(Request request) override { scheduler_.Submit(std::move(request)); }
   void CountRefused(absl::StatusCode code) override { scheduler_.CountRefused(code); }
   Scheduler& scheduler() { return scheduler_; }
   // Logs what went wrong of late. Called now and then, by one thread.

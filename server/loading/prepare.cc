@@ -18,10 +18,18 @@
 #include "server/executor/plan_executor.h"
 #include "server/loading/warm_up.h"
 #include "server/loading/warm_up_requests.h"
-#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
+
+// Bounds of a batch whose size the estimates choose.
+constexpr int64_t kMostRows = 1024;
+constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
+
+// Bounds of a queue that the configuration leaves open.
+constexpr int64_t kLeastQueuedRows = 64;  // times max_enqueued_batches, for small batches
+constexpr int64_t kQueuedRequests = 4096;
+constexpr size_t kQueuedBytes = size_t{1} << 30;
 
 // The allowed sizes that a run of so many rows can be padded to.
 std::vector<int64_t> AllowedRows(const std::vector<int64_t>& sizes, int64_t max_rows) {
@@ -40,9 +48,8 @@ PlanExecutor::Options ExecutorOptions(const ModelConfig& config, int64_t workers
   options.max_rows = batching.max_execution_rows();
   options.allowed_rows = AllowedRows(batching.allowed_batch_sizes, options.max_rows);
   if (options.max_rows == 0) {
-    options.max_rows =
-        options.allowed_rows.empty() ? tuning::kMostRows : options.allowed_rows.back();
-    options.max_arena_bytes = tuning::kMostArenaBytes;
+    options.max_rows = options.allowed_rows.empty() ? kMostRows : options.allowed_rows.back();
+    options.max_arena_bytes = kMostArenaBytes;
   }
   if (config.max_run_bytes > 0) {
     options.max_run_bytes = config.max_run_bytes;
@@ -117,9 +124,9 @@ absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare,
   const std::string file = absl::StrCat(DirectoryOf(model.info().path), "/", name);
   const absl::StatusOr<bool> there = IsThereIn(DirectoryOf(file), file);
   if (there.ok() && !*there) return absl::OkStatus();
-  const auto run = [&](std::unique_ptr<Request> request) {
+  const auto run = [&](const Inference& asked) {
     const WarmUpLimits limits{prepare.longest_recorded_run, prepare.cancel};
-    return WarmUpWith(std::move(request), prepare.replays, limits, executor, report);
+    return WarmUpWith(asked, prepare.replays, limits, executor, report);
   };
   absl::Status status = there.status();
   if (status.ok()) status = ReplayWarmUpRequests(file, model, run, &report->notes);
@@ -177,13 +184,12 @@ void SetLimits(const ModelConfig& config, int64_t max_rows, int64_t most_rows,
   limits.max_rows = max_rows;
   limits.timeout = std::chrono::microseconds(batching.batch_timeout_micros);
   limits.requests_are_rows = batching.max_enqueued_batches == 0;
-  const int64_t batch =
-      batching.max_batch_size > 0 ? batching.max_batch_size : tuning::kLeastQueuedRows;
+  const int64_t batch = batching.max_batch_size > 0 ? batching.max_batch_size : kLeastQueuedRows;
   limits.max_queued_rows = limits.requests_are_rows
-                               ? tuning::kQueuedRequests
+                               ? kQueuedRequests
                                : std::max(batch, most_rows) * batching.max_enqueued_batches;
   limits.max_bytes = batching.max_enqueued_bytes == 0
-                         ? tuning::kQueuedBytes
+                         ? kQueuedBytes
                          : static_cast<size_t>(batching.max_enqueued_bytes);
   options->name = config.name;
   if (config.batching_full_status == FullStatus::kResourceExhausted)

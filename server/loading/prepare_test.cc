@@ -132,13 +132,14 @@ TEST(Prepare, WithNothingConfiguredTheEstimateChooses) {
   const auto setup = PrepareScheduler(*model, config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   FloatCall call({{Shape({1, 2}), {1, 2}}});
-  const auto request = call.MakeRequest(model);
-  ASSERT_TRUE(setup->executor->Bind(request.get()).ok());
-  EXPECT_GT(request->binding.max_rows, 1) << "a run of two rows costs about the same as one of one";
-  EXPECT_LE(request->binding.max_rows, setup->options.limits.max_rows);
+  const auto asked = call.Ask(model);
+  const auto binding = setup->executor->Bind(*asked);
+  ASSERT_TRUE(binding.ok());
+  EXPECT_GT(binding->max_rows, 1) << "a run of two rows costs about the same as one of one";
+  EXPECT_LE(binding->max_rows, setup->options.limits.max_rows);
   EXPECT_TRUE(setup->options.limits.requests_are_rows);
   EXPECT_EQ(setup->options.limits.max_queued_rows, 4096);
-  EXPECT_GT(setup->executor->Expect(*request, 1), Duration::zero());
+  EXPECT_GT(setup->executor->Expect(Bound{asked.get(), *binding}, 1), Duration::zero());
   ASSERT_EQ(setup->notes.size(), 1u);
   EXPECT_THAT(setup->notes[0], HasSubstr("batches of at most"));
 }
@@ -155,7 +156,7 @@ TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
   int nice = 0;
   std::vector<int> cpus;
   std::string name(16, 0);
-  request->complete = [&](const absl::StatusOr<Outputs>&, const Timings&) {
+  request.complete = [&](const absl::StatusOr<Outputs>&, const Timings&) {
     nice = getpriority(PRIO_PROCESS, 0);
     cpus = FindUsableCpus().cpus;
     pthread_getname_np(pthread_self(), name.data(), name.size());

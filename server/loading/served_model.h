@@ -18,9 +18,9 @@ class ServedModel {
   virtual const ModelHandle& model() const = 0;
   // How replies hold numbers where neither the caller nor the server says.
   virtual ReplyFormat reply_format() const = 0;
-  // Takes the request in every case; request->complete reports refusals too (RESOURCE_EXHAUSTED
-  // when full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
-  virtual void Submit(std::unique_ptr<Request> request) = 0;
+  // Takes the request in every case; request.complete reports refusals too (RESOURCE_EXHAUSTED when
+  // full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
+  virtual void Submit(Request request) = 0;
   // A request for it that was refused before it could be submitted, for statistics.
   virtual void CountRefused(absl::StatusCode code) { (void)code; }
 };

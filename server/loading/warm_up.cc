@@ -10,10 +10,32 @@
 #include "base/threads.h"
 #include "runtime/estimate.h"
 #include "runtime/made_up_inputs.h"
-#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
+
+// The estimates of a run grow by this factor in rows.
+constexpr int64_t kEstimateEvery = 4;
+
+// Where data decide about the work, a run of so many rows shows what each adds, if it is not
+// expected to take longer. A trial load does it too.
+constexpr int64_t kFewRowsOfFirstRun = 8;
+constexpr double kFirstRunsMicros = 50'000;
+
+// Of a batch beyond its run: waking a worker, forming the batch, and finding caches full of what
+// other threads did. From 1 to 8 rows it was 60 us of CPU for a network of 60 us a row. For one
+// with 13 MB of weights it was 100 us.
+constexpr double kBatchOverheadMicros = 80;
+
+// The most rows of a batch whose non-batch dimensions had to be guessed, or whose work depends on
+// data.
+constexpr int64_t kRowsOfGuesses = 64;
+
+// Threads run models that are as quick as this once before they serve.
+constexpr double kFirstRunMicros = 2000;
+
+// Slots run a largest batch that is as quick as this once. For others they get the memory alone.
+constexpr double kFirstBatchMicros = 100;
 
 // Whether runs of the same shapes take the same time, whatever the values are: no strings of any
 // length, no loops, no shapes that depend on data.
@@ -58,8 +80,8 @@ void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const P
       (void)context.Prepare(plan, rows);
     }
   };
-  const bool quick = cost.curve.Micros(1) <= tuning::kShortRunMicros;
-  const bool all_quick = cost.curve.Micros(most) <= tuning::kFirstBatchMicros;
+  const bool quick = cost.curve.Micros(1) <= kShortRunMicros;
+  const bool all_quick = cost.curve.Micros(most) <= kFirstBatchMicros;
   for (int slot = first_slot; slot < executor->slots(); ++slot) {
     ExecContext& context = executor->context(slot);
     if (plan->has_rows() && most > 1) warm(most, all_quick, context);
@@ -130,12 +152,12 @@ class VariantWarmer {
   void Choose(const Plan& plan, bool known, RunCost* cost) const {
     const int64_t most = LargestBatch(plan);
     if (options_.choose_rows) {
-      cost->max_rows = known ? cost->curve.BestRows(tuning::kBatchOverheadMicros, most)
+      cost->max_rows = known ? cost->curve.BestRows(kBatchOverheadMicros, most)
                              : RowsWithin(plan, options_.max_arena_bytes);
       if (!known || !WorkIsKnown(plan))
-        cost->max_rows = std::min({cost->max_rows, tuning::kRowsOfGuesses, options_.max_rows});
+        cost->max_rows = std::min({cost->max_rows, kRowsOfGuesses, options_.max_rows});
     }
-    cost->batch_gain = cost->curve.BatchGain(tuning::kBatchOverheadMicros);
+    cost->batch_gain = cost->curve.BatchGain(kBatchOverheadMicros);
   }
 
   // On a context of its own, so that slots keep nothing of it.
@@ -150,9 +172,9 @@ class VariantWarmer {
     const bool known = WorkIsKnown(*plan);
     if (known) Estimate(*plan, curve);
     FLOE_RETURN_IF_ERROR(FirstRun(plan, 1, context, known ? nullptr : curve, report));
-    const int64_t rows = std::min(tuning::kFewRowsOfFirstRun, options_.max_rows);
+    const int64_t rows = std::min(kFewRowsOfFirstRun, options_.max_rows);
     if ((options_.trial || !known) && plan->has_rows() && rows > 1 &&
-        curve->Micros(rows) <= tuning::kFirstRunsMicros)
+        curve->Micros(rows) <= kFirstRunsMicros)
       (void)FirstRun(plan, rows, context, known ? nullptr : curve, report);
     return absl::OkStatus();
   }
@@ -171,7 +193,7 @@ class VariantWarmer {
 
   void Estimate(const Plan& plan, CostCurve* curve) const {
     const int64_t most = LargestBatch(plan);
-    for (int64_t rows = 1; rows < most; rows *= tuning::kEstimateEvery)
+    for (int64_t rows = 1; rows < most; rows *= kEstimateEvery)
       curve->Add(rows, OfThreads(RunMicros(plan, rows)));
     curve->Add(most, OfThreads(RunMicros(plan, most)));
   }
@@ -237,7 +259,7 @@ std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanExecutor
                                         const WarmUpLimits& limits) {
   std::vector<std::pair<const CompiledSignature*, std::shared_ptr<const Plan>>> quick;
   for (const RunCost& cost : report.costs) {
-    if (cost.curve.Micros(1) > tuning::kFirstRunMicros) continue;
+    if (cost.curve.Micros(1) > kFirstRunMicros) continue;
     if (auto plan = PlanOfOneRow(*cost.variant); plan != nullptr)
       quick.emplace_back(cost.variant, std::move(plan));
   }
@@ -249,10 +271,11 @@ std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanExecutor
   };
 }
 
-absl::Status WarmUpWith(std::unique_ptr<Request> request, int64_t times, const WarmUpLimits& limits,
+absl::Status WarmUpWith(const Inference& asked, int64_t times, const WarmUpLimits& limits,
                         PlanExecutor* executor, WarmUpReport* report) {
-  FLOE_RETURN_IF_ERROR(executor->Bind(request.get()));
-  const Binding& binding = request->binding;
+  Bound whole{&asked, {}};
+  FLOE_ASSIGN_OR_RETURN(whole.binding, executor->Bind(asked));
+  const Binding& binding = whole.binding;
   const int64_t part_rows =
       binding.splittable ? std::max<int64_t>(1, binding.max_rows) : binding.rows;
   for (int slot = 0; slot < executor->slots(); ++slot) {
@@ -260,9 +283,10 @@ absl::Status WarmUpWith(std::unique_ptr<Request> request, int64_t times, const W
       int64_t row = 0;
       do {  // once for a request of no rows
         const int64_t rows = std::min(part_rows, binding.rows - row);
-        std::unique_ptr<Request> part;
-        if (rows < binding.rows) part = PartOf(request.get(), row, rows);
-        Request* const batch[] = {part != nullptr ? part.get() : request.get()};
+        Inference of_part;
+        Bound part{&of_part, {}};
+        if (rows < binding.rows) TakePart(whole, row, rows, &of_part, &part.binding);
+        const Bound* const batch[] = {rows < binding.rows ? &part : &whole};
         const TimePoint start = Clock::Steady().Now();
         FLOE_RETURN_IF_ERROR(SayHowLong(executor->Run(slot, batch, LimitsNow(limits)), limits));
         report->slowest = std::max(report->slowest, Clock::Steady().Now() - start);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "server/executor/plan_executor.h"
-#include "server/request/tuning.h"
 
 namespace floe::server {
 
@@ -59,8 +58,8 @@ std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanExecutor
                                         const WarmUpLimits& limits);
 
 // Runs a request on every slot, so often, in runs of as many rows as it would have. Its error if it
-// fails; DEADLINE_EXCEEDED when a run takes longer than allowed. Its `complete` is not called.
-absl::Status WarmUpWith(std::unique_ptr<Request> request, int64_t times, const WarmUpLimits& limits,
+// fails; DEADLINE_EXCEEDED when a run takes longer than allowed.
+absl::Status WarmUpWith(const Inference& asked, int64_t times, const WarmUpLimits& limits,
                         PlanExecutor* executor, WarmUpReport* report);
 
 }  // namespace floe::server

@@ -1,8 +1,7 @@
 // Reads recorded requests from a TFRecord file and has each run.
 #include "server/loading/warm_up_requests.h"
 
-#include <memory>
-#include <utility>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/read_file.h"
@@ -20,15 +19,13 @@ constexpr int64_t kMaxInputBytes = int64_t{1} << 30;  // of one request, decoded
 
 absl::Status RunPredict(const tensorflow::serving::PredictRequest& predict, const Model& model,
                         const RunRecorded& run) {
-  const auto message = std::make_shared<const std::string>(predict.SerializeAsString());
-  auto request = std::make_unique<Request>();
-  request->owner = message;
-  request->storage = InputStorage(kMaxInputBytes);
+  const std::string message = predict.SerializeAsString();
+  Inference asked;
+  asked.storage = InputStorage(kMaxInputBytes);
   // The caller keeps the model.
   FLOE_RETURN_IF_ERROR(DecodePredict(
-      *message, [&](const ModelSpec&) { return ModelHandle(ModelHandle(), &model); },
-      request.get()));
-  return run(std::move(request));
+      message, [&](const ModelSpec&) { return ModelHandle(ModelHandle(), &model); }, &asked));
+  return run(asked);
 }
 
 absl::Status Replay(std::string_view record, const Model& model, const RunRecorded& run,

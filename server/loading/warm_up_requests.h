@@ -4,18 +4,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/model.h"
-#include "server/request/request.h"
+#include "server/request/inference.h"
 
 namespace floe::server {
 
 // Runs a recorded request to its end; its error otherwise.
-using RunRecorded = std::function<absl::Status(std::unique_ptr<Request>)>;
+using RunRecorded = std::function<absl::Status(const Inference& asked)>;
 
 // Reads a TFRecord file of PredictionLog and has `run` run its Predict requests one after the
 // other, whatever model and version they name. Others are skipped, which `notes` says. An error

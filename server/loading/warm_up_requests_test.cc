@@ -75,10 +75,10 @@ TEST_F(WarmUpRequests, EachRecordRunsInOrderWhateverModelItNames) {
   Write({Record(kPredict), Record("classify_log {}"), Record(other)});
   std::vector<float> firsts;
   std::vector<std::string> notes;
-  const auto run = [&](std::unique_ptr<Request> request) {
-    EXPECT_EQ(request->signature, model_->Find(""));
-    EXPECT_EQ(request->inputs[0].shape, Shape({2, 2}));
-    firsts.push_back(request->inputs[0].as<float>()[0]);
+  const auto run = [&](const Inference& asked) {
+    EXPECT_EQ(asked.signature, model_->Find(""));
+    EXPECT_EQ(asked.inputs[0].shape, Shape({2, 2}));
+    firsts.push_back(asked.inputs[0].as<float>()[0]);
     return absl::OkStatus();
   };
   ASSERT_TRUE(ReplayWarmUpRequests(path_(), *model_, run, &notes).ok());

@@ -80,7 +80,7 @@ TEST_F(WarmUpTest, ARecordedRequestThatNeverEndsFails) {
   FloatCall call({{Shape({1, 1}), {0}}});
   WarmUpReport report;
   const absl::Status status =
-      WarmUpWith(call.MakeRequest(model_), 1, {.longest = milliseconds(1)}, &executor_, &report);
+      WarmUpWith(*call.Ask(model_), 1, {.longest = milliseconds(1)}, &executor_, &report);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("a run took longer than 0.001 s"));
 }

@@ -50,7 +50,7 @@ class AbandonedTest : public RegistryTest {
     const auto served = registry->Acquire("m", {});
     ASSERT_TRUE(served.ok()) << served.status();
     auto request = call->MakeRequest((*served)->model());
-    request->complete = [this](const absl::StatusOr<Outputs>&, const Timings&) {
+    request.complete = [this](const absl::StatusOr<Outputs>&, const Timings&) {
       held_ = true;
       while (!go_) std::this_thread::yield();
     };

@@ -127,7 +127,7 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   std::atomic<bool> entered{false}, go{false};
   auto request = call.MakeRequest((*served)->model());
-  request->complete = [&](const absl::StatusOr<Outputs>&, const Timings&) {
+  request.complete = [&](const absl::StatusOr<Outputs>&, const Timings&) {
     entered = true;
     while (!go) std::this_thread::yield();
   };

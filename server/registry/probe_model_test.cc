@@ -20,7 +20,7 @@ TEST(ProbeModel, AnswersOnAWorker) {
   FloatCall call({{Shape({1, 1}), {21}}}), below({{Shape({1, 1}), {-1}}});
   auto request = call.MakeRequest((*probe)->model());
   std::thread::id answered_by;
-  request->complete = [&, inner = request->complete](const absl::StatusOr<Outputs>& outputs,
+  request.complete = [&, inner = request.complete](const absl::StatusOr<Outputs>& outputs,
                                                      const Timings& timings) {
     answered_by = std::this_thread::get_id();
     inner(outputs, timings);

@@ -18,7 +18,7 @@ class Served : public ServedModel {
  public:
   const ModelHandle& model() const override { return model_; }
   ReplyFormat reply_format() const override { return ReplyFormat::kTyped; }
-  void Submit(std::unique_ptr<Request>) override { ADD_FAILURE() << "nobody asked"; }
+  void Submit(Request) override { ADD_FAILURE() << "nobody asked"; }
 
  private:
   ModelHandle model_;

@@ -17,6 +17,11 @@ namespace {
 
 constexpr size_t kMaxNames = 4096;  // of inputs and outputs in a request
 
+// Larger inputs are decoded by the worker that runs them. So are values that fill up a shape of
+// more bytes: a request that waits should hold no more than was sent.
+constexpr int64_t kDecodedAtOnce = int64_t{1} << 20;
+constexpr int64_t kFilledAtOnce = int64_t{16} << 10;
+
 // Calls visit(field, bytes) for each length-delimited field up to number `last`. False: the bytes
 // are no message, or a visit said so.
 template <typename Visit>
@@ -71,10 +76,9 @@ struct Encoded {
   size_t index;
 };
 
-absl::Status DecodeInputs(absl::Span<const Encoded> inputs, Request* request) {
+absl::Status DecodeInputs(absl::Span<const Encoded> inputs, Inference* asked) {
   for (const Encoded& input : inputs)
-    FLOE_RETURN_IF_ERROR(
-        DecodeTensor(input.tensor, &request->storage, &request->inputs[input.index]));
+    FLOE_RETURN_IF_ERROR(DecodeTensor(input.tensor, &asked->storage, &asked->inputs[input.index]));
   return absl::OkStatus();
 }
 
@@ -88,64 +92,63 @@ std::string CastHint(DType sent, DType taken) {
   return absl::StrCat("; cast it first, in NumPy with x.astype(\"", name, "\")");
 }
 
-// Fills the inputs of a request, which has its signature.
+// Fills the inputs of an inference, which has its signature.
 class InputReader {
  public:
-  explicit InputReader(Request* request) : request_(*request) {}
+  explicit InputReader(Inference* asked) : asked_(*asked) {}
 
   // Compares an input with the signature's, which has that index.
   absl::Status Check(PredictFields::Input&& input, size_t index) {
-    const SignatureTensor& taken = request_.signature->def().inputs[index];
+    const SignatureTensor& taken = asked_.signature->def().inputs[index];
     FLOE_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(input.key, input.tensor));
     if (dtype != taken.type.dtype)
       return absl::InvalidArgumentError(
-          absl::StrCat("input ", Quoted(input.key), ": ", ModelAndSignature(request_), " takes ",
+          absl::StrCat("input ", Quoted(input.key), ": ", ModelAndSignature(asked_), " takes ",
                        DTypeName(taken.type.dtype), ", but ", DTypeName(dtype), " was sent",
                        CastHint(dtype, taken.type.dtype)));
     FLOE_ASSIGN_OR_RETURN(const CheckedTensor checked, CheckTensor(input.key, input.tensor));
     FLOE_RETURN_IF_ERROR(CheckInputShape(taken, checked.view.shape));
-    FLOE_RETURN_IF_ERROR(request_.storage.Charge(checked.bytes));
-    request_.inputs[index] = checked.view;
+    FLOE_RETURN_IF_ERROR(asked_.storage.Charge(checked.bytes));
+    asked_.inputs[index] = checked.view;
     if (checked.view.data != nullptr) return absl::OkStatus();
     // What may be a default is compared with it before the request waits.
     const bool compared =
         taken.default_value.valid() && taken.default_value.shape() == checked.view.shape;
-    const bool large =
-        checked.bytes > (checked.repeats ? tuning::kFilledAtOnce : tuning::kDecodedAtOnce);
+    const bool large = checked.bytes > (checked.repeats ? kFilledAtOnce : kDecodedAtOnce);
     const bool later = large && !compared;
-    if (!later) request_.held_bytes += static_cast<size_t>(checked.bytes);
+    if (!later) asked_.held_bytes += static_cast<size_t>(checked.bytes);
     (later ? later_ : now_).push_back({std::move(input.tensor), index});
     return absl::OkStatus();
   }
 
   // Once all are checked.
   absl::Status Decode() {
-    FLOE_RETURN_IF_ERROR(DecodeInputs(now_, &request_));
+    FLOE_RETURN_IF_ERROR(DecodeInputs(now_, &asked_));
     if (later_.empty()) return absl::OkStatus();
-    request_.pending = std::make_unique<PendingInputs>(
-        [later = std::move(later_), request = &request_] { return DecodeInputs(later, request); });
+    asked_.pending = std::make_unique<PendingInputs>(
+        [later = std::move(later_), asked = &asked_] { return DecodeInputs(later, asked); });
     return absl::OkStatus();
   }
 
  private:
-  Request& request_;
+  Inference& asked_;
   std::vector<Encoded> now_, later_;
 };
 
 }  // namespace
 
-absl::Status DecodePredict(std::string_view message, FindModel find, Request* request) {
+absl::Status DecodePredict(std::string_view message, FindModel find, Inference* asked) {
   PredictFields fields;
   FLOE_RETURN_IF_ERROR(ReadPredictFields(message, &fields));
   FLOE_ASSIGN_OR_RETURN(ModelHandle model, find(fields.model));
-  FLOE_RETURN_IF_ERROR(ChooseSignature(std::move(model), fields.signature, request));
-  FLOE_RETURN_IF_ERROR(ChooseOutputs(fields.output_filter, request));
+  FLOE_RETURN_IF_ERROR(ChooseSignature(std::move(model), fields.signature, asked));
+  FLOE_RETURN_IF_ERROR(ChooseOutputs(fields.output_filter, asked));
   absl::InlinedVector<std::string_view, kUsualTensors> keys;
   for (const PredictFields::Input& input : fields.inputs) keys.push_back(input.key);
   TensorIndices sent;
-  FLOE_RETURN_IF_ERROR(PlaceInputs(keys, request, &sent));
-  request->held_bytes = message.size();
-  InputReader reader(request);
+  FLOE_RETURN_IF_ERROR(PlaceInputs(keys, asked, &sent));
+  asked->held_bytes = message.size();
+  InputReader reader(asked);
   for (size_t i = 0; i < sent.size(); ++i)
     if (sent[i] >= 0)
       FLOE_RETURN_IF_ERROR(reader.Check(std::move(fields.inputs[static_cast<size_t>(sent[i])]), i));

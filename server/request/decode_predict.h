@@ -1,23 +1,23 @@
-// PredictRequest -> Request, without protobuf's classes: they copy, and take up to a hundred times
-// the bytes of a message.
+// PredictRequest -> Inference, without protobuf's classes: they copy, and take up to a hundred
+// times the bytes of a message.
 #pragma once
 
 #include <string_view>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "server/request/inference.h"
 #include "server/request/parsed_tensor.h"
-#include "server/request/request.h"
 
 namespace floe::server {
 
-// Fills the request from the message, into which inputs may be views: who calls keeps it alive.
+// Fills `*asked` from the message, into which inputs may be views: who calls keeps it alive.
 // Inputs that are large to decode, or stand for much more than was sent, are left pending. Nothing
 // is allocated for them before names, dtypes and shapes are the signature's. Errors beside those of
 // `find`, ChooseSignature, ChooseOutputs and PlaceInputs: INVALID_ARGUMENT for bytes that are no
 // PredictRequest, and for inputs of another dtype or shape. RESOURCE_EXHAUSTED for those that would
 // take too much.
-absl::Status DecodePredict(std::string_view message, FindModel find, Request* request);
+absl::Status DecodePredict(std::string_view message, FindModel find, Inference* asked);
 
 // The parts of a message, as views into it.
 struct PredictFields {

@@ -25,22 +25,22 @@ constexpr char kIdsText[] =
     "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: 300 "
     "tensor_shape { dim { size: 1 } } } }";
 
-// A request against version 4 of the test model: x and ids must be fed, training need not.
+// What is asked of version 4 of the test model: x and ids must be fed, training need not.
 class DecodePredictChecks : public testing::Test {
  protected:
   absl::Status Decode(const std::string& text) {
     tensorflow::serving::PredictRequest message;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message));
     bytes_ = message.SerializeAsString();
-    request_ = std::make_unique<Request>();
-    request_->storage = InputStorage(1 << 20);
+    asked_ = std::make_unique<Inference>();
+    asked_->storage = InputStorage(1 << 20);
     return DecodePredict(
         bytes_,
         [&](const ModelSpec& spec) {
           named_ = spec.name;
           return model_;
         },
-        request_.get());
+        asked_.get());
   }
   std::string Refused(const std::string& text) {
     const absl::Status status = Decode(text);
@@ -49,23 +49,23 @@ class DecodePredictChecks : public testing::Test {
   }
   const ModelHandle model_ = MakeTestModel("mnist", 4);
   std::string bytes_, named_;
-  std::unique_ptr<Request> request_;
+  std::unique_ptr<Inference> asked_;
 };
 
 TEST_F(DecodePredictChecks, FillsInputsInTheSignaturesOrder) {
   const absl::Status filled = Decode(std::string("model_spec { name: 'm' }") + kIdsText + kXText);
   ASSERT_TRUE(filled.ok()) << filled;
   EXPECT_EQ(named_, "m");
-  EXPECT_EQ(request_->model, model_);
-  EXPECT_EQ(ModelAndSignature(*request_), "model 'mnist' version 4, signature 'serving_default'");
-  const auto& inputs = request_->inputs;
+  EXPECT_EQ(asked_->model, model_);
+  EXPECT_EQ(ModelAndSignature(*asked_), "model 'mnist' version 4, signature 'serving_default'");
+  const auto& inputs = asked_->inputs;
   ASSERT_EQ(inputs.size(), 3u);
   EXPECT_EQ(inputs[0].shape, Shape({1, 2}));
   ASSERT_EQ(inputs[1].dtype, DType::kInt64);
   EXPECT_EQ(inputs[1].as<int64_t>()[0], 300);
   EXPECT_EQ(inputs[2].dtype, DType::kInvalid) << "it has a default, which is not sent";
-  EXPECT_THAT(request_->outputs, ElementsAre(0, 1, 2));
-  EXPECT_EQ(request_->held_bytes, bytes_.size() + sizeof(int64_t)) << "and the id, decoded";
+  EXPECT_THAT(asked_->outputs, ElementsAre(0, 1, 2));
+  EXPECT_EQ(asked_->held_bytes, bytes_.size() + sizeof(int64_t)) << "and the id, decoded";
 }
 
 TEST_F(DecodePredictChecks, AnOptionalInputMayBeSent) {
@@ -73,8 +73,8 @@ TEST_F(DecodePredictChecks, AnOptionalInputMayBeSent) {
       Decode(std::string(kXText) + kIdsText +
              "inputs { key: 'training' value { dtype: DT_BOOL bool_val: true tensor_shape { } } }");
   ASSERT_TRUE(filled.ok()) << filled;
-  ASSERT_EQ(request_->inputs[2].dtype, DType::kBool);
-  EXPECT_TRUE(*request_->inputs[2].as<bool>());
+  ASSERT_EQ(asked_->inputs[2].dtype, DType::kBool);
+  EXPECT_TRUE(*asked_->inputs[2].as<bool>());
 }
 
 TEST_F(DecodePredictChecks, SignaturesByNameAndDefault) {
@@ -109,7 +109,7 @@ TEST_F(DecodePredictChecks, AShapeTheModelDoesNotTakeIsRefusedBeforeAnythingIsAl
                     "tensor_shape { dim { size: 1000 } dim { size: 67 } } } }" +
                     std::string(kIdsText)),
             "input 'x' has shape [1000,67], the model takes [?,2]");
-  EXPECT_EQ(request_->held_bytes, bytes_.size());
+  EXPECT_EQ(asked_->held_bytes, bytes_.size());
 }
 
 TEST_F(DecodePredictChecks, ValuesThatStandForManyArePending) {
@@ -118,19 +118,19 @@ TEST_F(DecodePredictChecks, ValuesThatStandForManyArePending) {
              "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: [3, 4] "
              "tensor_shape { dim { size: 100000 } } } }");
   ASSERT_TRUE(filled.ok()) << filled;
-  EXPECT_NE(request_->inputs[0].data, nullptr) << "lies in the message";
-  EXPECT_EQ(request_->inputs[1].shape, Shape({100'000}));
-  EXPECT_EQ(request_->inputs[1].data, nullptr);
-  EXPECT_EQ(request_->held_bytes, bytes_.size());
-  ASSERT_NE(request_->pending, nullptr);
-  ASSERT_TRUE(request_->pending->Decode().ok());
-  const auto* const ids = request_->inputs[1].as<int64_t>();
+  EXPECT_NE(asked_->inputs[0].data, nullptr) << "lies in the message";
+  EXPECT_EQ(asked_->inputs[1].shape, Shape({100'000}));
+  EXPECT_EQ(asked_->inputs[1].data, nullptr);
+  EXPECT_EQ(asked_->held_bytes, bytes_.size());
+  ASSERT_NE(asked_->pending, nullptr);
+  ASSERT_TRUE(asked_->pending->Decode().ok());
+  const auto* const ids = asked_->inputs[1].as<int64_t>();
   ASSERT_NE(ids, nullptr);
   EXPECT_EQ(ids[0], 3);
   EXPECT_EQ(ids[1], 4);
   EXPECT_EQ(ids[99'999], 4);
-  EXPECT_TRUE(request_->pending->Decode().ok());
-  EXPECT_EQ(request_->inputs[1].as<int64_t>(), ids) << "decoded twice";
+  EXPECT_TRUE(asked_->pending->Decode().ok());
+  EXPECT_EQ(asked_->inputs[1].as<int64_t>(), ids) << "decoded twice";
 }
 
 TEST_F(DecodePredictChecks, WhatWouldTakeTooMuchIsRefusedAtOnce) {
@@ -138,7 +138,7 @@ TEST_F(DecodePredictChecks, WhatWouldTakeTooMuchIsRefusedAtOnce) {
                                      "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: 3 "
                                      "tensor_shape { dim { size: 1000000000 } } } }");
   EXPECT_TRUE(absl::IsResourceExhausted(filled)) << filled;
-  EXPECT_EQ(request_->pending, nullptr);
+  EXPECT_EQ(asked_->pending, nullptr);
 }
 
 }  // namespace

@@ -224,17 +224,17 @@ absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOut
   return absl::OkStatus();
 }
 
-absl::Status EncodePredict(const Request& request, Outputs outputs, ReplyEncoding encoding,
+absl::Status EncodePredict(const Inference& asked, Outputs outputs, ReplyEncoding encoding,
                            std::string* reply) {
-  const SignatureDef& def = request.signature->def();
+  const SignatureDef& def = asked.signature->def();
   if (outputs.size() != def.outputs.size())
-    return absl::InternalError(absl::StrCat(ModelAndSignature(request), " gave ", outputs.size(),
+    return absl::InternalError(absl::StrCat(ModelAndSignature(asked), " gave ", outputs.size(),
                                             " outputs instead of ", def.outputs.size()));
   absl::InlinedVector<ReplyOutput, kUsualTensors> chosen;
-  for (const int index : request.outputs)
+  for (const int index : asked.outputs)
     chosen.push_back(
         {def.outputs[static_cast<size_t>(index)].key, outputs[static_cast<size_t>(index)]});
-  const ModelInfo& info = request.model->info();
+  const ModelInfo& info = asked.model->info();
   return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding, reply);
 }
 

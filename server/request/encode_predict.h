@@ -8,16 +8,16 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "model/tensor.h"
-#include "server/request/request.h"
+#include "server/request/inference.h"
 
 namespace floe::server {
 
 // How a reply holds its numbers: in lists of their type, or as bytes.
 enum class ReplyEncoding : uint8_t { kTyped, kContent };
 
-// The reply to a Predict: the outputs that the request asks for, of those that its run gave.
+// The reply to a Predict: the outputs that are asked for, of those that its run gave.
 // INTERNAL when the run gave others than the signature has; otherwise as EncodePredictReply.
-absl::Status EncodePredict(const Request& request, Outputs outputs, ReplyEncoding encoding,
+absl::Status EncodePredict(const Inference& asked, Outputs outputs, ReplyEncoding encoding,
                            std::string* reply);
 
 struct ReplySpec {

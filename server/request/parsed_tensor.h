@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "model/shape.h"
 #include "model/tensor.h"
-#include "server/request/request.h"
+#include "server/request/inference.h"
 
 namespace floe::server {
 

@@ -3,9 +3,15 @@
 
 #include <algorithm>
 
-#include "server/request/tuning.h"
-
 namespace floe::server {
+namespace {
+
+// A request is refused when the time that is left is less than expected and one part in so many
+// more. Under lasting overload a queue stays as long as it is allowed to be. At the very edge, all
+// answers come a little too late for callers who count their way through the network.
+constexpr int kLatenessMargin = 4;
+
+}  // namespace
 
 Duration ExpectedLatency(const Backlog& backlog, const Cost& cost) {
   const Duration own = std::max(cost.work, cost.run);
@@ -14,7 +20,7 @@ Duration ExpectedLatency(const Backlog& backlog, const Cost& cost) {
   if (batch <= Duration::zero()) return Duration::zero();
   const auto batches = (backlog.ahead + own + batch - Duration(1)) / batch;
   const Duration wait = backlog.running / backlog.workers + (batches - 1) / backlog.workers * batch;
-  return wait + wait / tuning::kLatenessMargin + batch;
+  return wait + wait / kLatenessMargin + batch;
 }
 
 Admission Admit(const Backlog& backlog, const Cost& cost, Duration time_left,

@@ -13,14 +13,14 @@ class BatchRunner {
   // Runs the batch on its slot, and answers its requests; the list may be reordered. A batch that
   // fails or takes too long is halved and run again, until who fails is alone. Callers whose
   // requests fail alone are in quarantine for a while.
-  void Run(int slot, absl::Span<Request*> batch);
+  void Run(int slot, absl::Span<Queued*> batch);
 
  private:
-  absl::Status Execute(int slot, absl::Span<Request* const> batch, bool* too_long);
-  RunLimits LimitsOf(int slot, absl::Span<Request* const> batch);
-  void RunHalf(int slot, absl::Span<Request*> half);
-  absl::Status StillWanted(const Request& request) const;
-  void Finish(int slot, absl::Span<Request* const> batch, const absl::Status& status);
+  absl::Status Execute(int slot, absl::Span<Queued* const> batch, bool* too_long);
+  RunLimits LimitsOf(int slot, absl::Span<Queued* const> batch);
+  void RunHalf(int slot, absl::Span<Queued*> half);
+  absl::Status StillWanted(const Queued& request) const;
+  void Finish(int slot, absl::Span<Queued* const> batch, const absl::Status& status);
 
   SchedulerState& state_;
 };

@@ -54,33 +54,33 @@ void Completion::Start(std::shared_ptr<AlarmThread> thread) {
   alarm_.emplace(std::move(thread), [this] { Drain(); });
 }
 
-void Completion::Answer(Request* request, Outputs outputs) {
-  const std::unique_ptr<Request> owned(request);
+void Completion::Answer(Queued* request, Outputs outputs) {
+  const std::unique_ptr<Queued> owned(request);
   // The listener goes first: afterwards nobody else knows the request.
-  if (request->cancel != nullptr) request->cancel->ClearListener(request);
+  if (request->call.cancel != nullptr) request->call.cancel->ClearListener(request);
   const bool counts = request->whole == nullptr;  // parts are counted as one request
   if (counts) counts_.Add(request->outcome, request->status);
   const absl::Status completed = CatchOutOfMemory([&] {
     if (request->status.ok()) {
-      request->complete(outputs, request->timings);
+      request->call.complete(outputs, request->timings);
     } else {
-      request->complete(request->status, request->timings);
+      request->call.complete(request->status, request->timings);
     }
     return absl::OkStatus();
   });
   if (completed.ok()) return;
   if (counts) counts_.Add(request->outcome, request->status, -1);
   if (counts) counts_.Add(Outcome::kFailed, completed);
-  request->complete(completed, request->timings);
+  request->call.complete(completed, request->timings);
 }
 
-void Completion::Answer(Request* request, Outcome outcome, const absl::Status& status) {
+void Completion::Answer(Queued* request, Outcome outcome, const absl::Status& status) {
   request->outcome = outcome;
   request->status = status;
   Answer(request);
 }
 
-void Completion::Post(Request* request, Outcome outcome, const absl::Status& status) {
+void Completion::Post(Queued* request, Outcome outcome, const absl::Status& status) {
   request->outcome = outcome;
   request->status = status;
   MutexLock lock(mutex_);
@@ -89,14 +89,14 @@ void Completion::Post(Request* request, Outcome outcome, const absl::Status& sta
 }
 
 bool Completion::Drain() {
-  RequestList<&Request::arrival_hook> ended;
+  RequestList<&Queued::arrival_hook> ended;
   {
     MutexLock lock(mutex_);
     ended.swap(ended_);
   }
   const bool any = !ended.empty();
   while (!ended.empty()) {
-    Request* const request = &ended.front();
+    Queued* const request = &ended.front();
     ended.pop_front();
     Answer(request);
   }

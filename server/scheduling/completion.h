@@ -45,10 +45,10 @@ class Completion {
   void Start(std::shared_ptr<AlarmThread> thread);
 
   // By the request's outcome and status; `outputs` count where that is OK.
-  void Answer(Request* request, Outputs outputs = {});
-  void Answer(Request* request, Outcome outcome, const absl::Status& status);
+  void Answer(Queued* request, Outputs outputs = {});
+  void Answer(Queued* request, Outcome outcome, const absl::Status& status);
   // The same, later and elsewhere.
-  void Post(Request* request, Outcome outcome, const absl::Status& status);
+  void Post(Queued* request, Outcome outcome, const absl::Status& status);
   // Answers what was posted; false: there was nothing.
   bool Drain();
 
@@ -60,7 +60,7 @@ class Completion {
  private:
   AnswerCounts counts_;
   Mutex mutex_;
-  RequestList<&Request::arrival_hook> ended_ ABSL_GUARDED_BY(mutex_);
+  RequestList<&Queued::arrival_hook> ended_ ABSL_GUARDED_BY(mutex_);
   std::optional<Alarm> alarm_;
 };
 

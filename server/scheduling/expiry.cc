@@ -9,25 +9,25 @@
 namespace floe::server {
 
 void CollectExpired(SchedulerState& state, TimePoint now) {
-  while (Request* const request = state.queue.TakeExpired(now))
+  while (Queued* const request = state.queue.TakeExpired(now))
     state.completion.Post(request, Outcome::kExpired, ExpiredError());
 }
 
 void RefuseQueued(SchedulerState& state) {
-  while (Request* const request = state.queue.Any()) {
+  while (Queued* const request = state.queue.Any()) {
     state.queue.Remove(request);
     state.completion.Post(request, Outcome::kRefusedStopped, state.StoppingError());
   }
 }
 
-void Cancel(SchedulerState& state, Request* request) {
+void Cancel(SchedulerState& state, Queued* request) {
   MutexLock lock(state.mutex);
   request->cancelled = true;
   if (state.queue.Remove(request))
     return state.completion.Post(request, Outcome::kCancelled, CallerLeftError());
   for (int slot = 0; slot < state.slots.size(); ++slot) {
     SlotUse& use = state.slots[slot];
-    const auto left = [](const Request* one) { return one->cancelled; };
+    const auto left = [](const Queued* one) { return one->cancelled; };
     if (use.abandoned && !use.batch.empty() &&
         std::all_of(use.batch.begin(), use.batch.end(), left))
       use.abandoned->Cancel();

@@ -18,7 +18,7 @@ void RefuseQueued(SchedulerState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mut
 
 // The caller left, any time after the request was queued and before it is answered. For
 // CancelToken's listener: it does not answer.
-void Cancel(SchedulerState& state, Request* request);
+void Cancel(SchedulerState& state, Queued* request);
 
 // Ends late requests in time, however busy the workers are. Threading: Wake with the state's lock;
 // Start and Stop one at a time.

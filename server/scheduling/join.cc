@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<Tensor>> AllocateWhole(Outputs part, int64_t rows) {
 
 }  // namespace
 
-absl::Status CheckOutputBytes(const Request& whole) {
+absl::Status CheckOutputBytes(const Queued& whole) {
   if (whole.binding.output_bytes <= kMostBytes) return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrCat("the outputs of a request of ", whole.binding.rows, " rows take more than ",
@@ -41,14 +41,15 @@ Join::Join(int64_t part_rows, int parts, const MemoryBudget& memory, Submit subm
       finish_(std::move(finish)),
       lanes_(static_cast<size_t>(parts)) {}
 
-void Join::Start(std::unique_ptr<Request> whole) {
+void Join::Start(std::unique_ptr<Queued> whole) {
   const auto self = shared_from_this();  // all parts may end before this returns
   whole_ = std::move(whole);
   {
     MutexLock lock(mutex_);
     for (Lane& lane : lanes_) (void)TakeNext(&lane);
   }
-  if (whole_->cancel != nullptr) whole_->cancel->SetListener(whole_.get(), [this] { Cancel(); });
+  if (const auto& cancel = whole_->call.cancel; cancel != nullptr)
+    cancel->SetListener(whole_.get(), [this] { Cancel(); });
   const int64_t rows = whole_->binding.rows;  // read before it may be gone
   for (size_t i = 0; i < lanes_.size() && static_cast<int64_t>(i) * part_rows_ < rows; ++i)
     SubmitPart(&lanes_[i]);
@@ -63,19 +64,35 @@ bool Join::TakeNext(Lane* lane) {
   return lane->rows > 0;
 }
 
+std::unique_ptr<Queued> Join::MakePart(Lane* lane) {
+  const auto asked = std::make_shared<Inference>();
+  Request call;
+  call.asked = asked;
+  call.deadline = whole_->deadline;
+  call.priority = whole_->call.priority;
+  call.principal = whole_->call.principal;
+  call.cancel = lane->cancel;
+  call.complete = [self = shared_from_this(), lane](const absl::StatusOr<Outputs>& outputs,
+                                                    const Timings& timings) {
+    lane->timings = timings;
+    lane->status = outputs.status();
+    if (outputs.ok())
+      lane->status = CatchOutOfMemory([&] { return self->Gather(*lane, *outputs); });
+    self->PartEnded(lane);
+  };
+  auto part = std::make_unique<Queued>(std::move(call));
+  TakePart(*whole_, lane->first, lane->rows, asked.get(), &part->binding);
+  part->whole = whole_.get();
+  part->work = std::chrono::duration_cast<Duration>(whole_->work * static_cast<double>(lane->rows) /
+                                                    static_cast<double>(whole_->binding.rows));
+  part->run = whole_->run;
+  return part;
+}
+
 void Join::SubmitPart(Lane* lane) {
-  std::unique_ptr<Request> part;
+  std::unique_ptr<Queued> part;
   lane->status = CatchOutOfMemory([&] {
-    part = PartOf(whole_.get(), lane->first, lane->rows);
-    part->cancel = lane->cancel;
-    part->complete = [self = shared_from_this(), lane](const absl::StatusOr<Outputs>& outputs,
-                                                       const Timings& timings) {
-      lane->timings = timings;
-      lane->status = outputs.status();
-      if (outputs.ok())
-        lane->status = CatchOutOfMemory([&] { return self->Gather(*lane, *outputs); });
-      self->PartEnded(lane);
-    };
+    part = MakePart(lane);
     return absl::OkStatus();
   });
   if (!lane->status.ok()) return PartEnded(lane);

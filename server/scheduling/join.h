@@ -7,7 +7,7 @@
 
 #include "base/memory_budget.h"
 #include "base/mutex.h"
-#include "server/request/request.h"
+#include "server/scheduling/queued.h"
 
 namespace floe::server {
 
@@ -16,16 +16,16 @@ namespace floe::server {
 // Threading: parts may end on any thread.
 class Join : public std::enable_shared_from_this<Join> {
  public:
-  using Submit = std::function<void(std::unique_ptr<Request> part)>;
+  using Submit = std::function<void(std::unique_ptr<Queued> part)>;
   // What became of the whole; the outputs are valid during the call.
-  using Finish = std::function<void(std::unique_ptr<Request> whole, const absl::Status& status,
+  using Finish = std::function<void(std::unique_ptr<Queued> whole, const absl::Status& status,
                                     Outputs outputs)>;
 
   // So many parts are under way at a time. `memory` pays for the outputs.
   Join(int64_t part_rows, int parts, const MemoryBudget& memory, Submit submit, Finish finish);
 
   // Once. `whole` is bound and splittable. Calls `finish` exactly once, now or later.
-  void Start(std::unique_ptr<Request> whole);
+  void Start(std::unique_ptr<Queued> whole);
 
  private:
   // Where one part after the other is under way.
@@ -36,13 +36,14 @@ class Join : public std::enable_shared_from_this<Join> {
     Timings timings;
   };
   bool TakeNext(Lane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::unique_ptr<Queued> MakePart(Lane* lane);
   void SubmitPart(Lane* lane);
   absl::Status Gather(const Lane& lane, Outputs outputs);
   void PartEnded(Lane* lane);
   void Cancel();
   void End();
 
-  std::unique_ptr<Request> whole_;
+  std::unique_ptr<Queued> whole_;
   const int64_t part_rows_;
   const MemoryBudget memory_;
   const Submit submit_;
@@ -57,6 +58,6 @@ class Join : public std::enable_shared_from_this<Join> {
 
 // Of the whole request's outputs, before anything is computed: OUT_OF_RANGE for more than a reply
 // can hold.
-absl::Status CheckOutputBytes(const Request& whole);
+absl::Status CheckOutputBytes(const Queued& whole);
 
 }  // namespace floe::server

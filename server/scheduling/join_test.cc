@@ -21,9 +21,7 @@ using ::testing::ElementsAre;
 TEST(Join, ALargeRequestsOutputsAreBounded) {
   Stepped s({.max_rows = 4});
   Call call({1, 2, 3, 4});
-  auto request = call.MakeRequest();
-  request->inputs[0].shape = Shape({int64_t{1} << 29});
-  s.scheduler->Submit(std::move(request));
+  s.scheduler->Submit(call.MakeRequest(Shape({int64_t{1} << 29})));
   call.ExpectCode(absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(call.status.message()), testing::HasSubstr("fewer rows"));
   EXPECT_TRUE(s.batches.empty());
@@ -65,7 +63,7 @@ TEST(Join, OneOfSeveralMayLeaveOrBeLate) {
   s.scheduler->Submit(late.MakeRequest(s.clock.Now() + milliseconds(5)));
   s.scheduler->Submit(last.MakeRequest());
   auto request = urgent.MakeRequest();
-  request->priority = 1;
+  request.priority = 1;
   s.scheduler->Submit(std::move(request));
   left.cancel->Cancel();
   s.clock.Advance(milliseconds(5));
@@ -124,7 +122,7 @@ TEST(Join, ALargeRequestLeavesBetweenItsParts) {
 
   // The same while a part runs: the run's end answers.
   Call during({1, 2, 3, 4});
-  s.executor->on_run = [&during](absl::Span<Request* const>) { during.cancel->Cancel(); };
+  s.executor->on_run = [&during](absl::Span<const Bound* const>) { during.cancel->Cancel(); };
   s.scheduler->Submit(during.MakeRequest());
   s.Drain();
   during.ExpectCode(absl::StatusCode::kCancelled);
@@ -152,7 +150,7 @@ TEST(Join, ALargeRequestCountsForTheQueuesBounds) {
 TEST(Join, StopFinishesALargeRequest) {
   auto executor = std::make_unique<Doubler>();
   absl::Notification entered, go;
-  executor->on_run = [&](absl::Span<Request* const>) {
+  executor->on_run = [&](absl::Span<const Bound* const>) {
     if (entered.HasBeenNotified()) return;
     entered.Notify();
     go.WaitForNotification();

@@ -11,7 +11,7 @@ void LargeRequests::StartWaiting() {
   state_.mutex.Lock();
   if (!starting_) {
     starting_ = true;
-    while (Request* const whole = state_.queue.StartWhole()) {
+    while (Queued* const whole = state_.queue.StartWhole()) {
       state_.mutex.Unlock();
       Start(whole);
       state_.mutex.Lock();
@@ -21,21 +21,21 @@ void LargeRequests::StartWaiting() {
   state_.mutex.Unlock();
 }
 
-void LargeRequests::Start(Request* whole) {
+void LargeRequests::Start(Queued* whole) {
   std::shared_ptr<Join> join;
   const absl::Status made = CatchOutOfMemory([&] {
-    join =
-        std::make_shared<Join>(state_.options.limits.MaxRows(whole->binding),
-                               state_.options.workers() + 1, state_.memory, submit_,
-                               [this](std::unique_ptr<Request> done, const absl::Status& status,
-                                      Outputs outputs) { End(done.release(), status, outputs); });
+    join = std::make_shared<Join>(
+        state_.options.limits.MaxRows(whole->binding), state_.options.workers() + 1, state_.memory,
+        submit_, [this](std::unique_ptr<Queued> done, const absl::Status& status, Outputs outputs) {
+          End(done.release(), status, outputs);
+        });
     return absl::OkStatus();
   });
   if (!made.ok()) return End(whole, made, {});
-  join->Start(std::unique_ptr<Request>(whole));
+  join->Start(std::unique_ptr<Queued>(whole));
 }
 
-void LargeRequests::End(Request* whole, const absl::Status& status, Outputs outputs) {
+void LargeRequests::End(Queued* whole, const absl::Status& status, Outputs outputs) {
   {
     MutexLock lock(state_.mutex);
     state_.queue.EndWhole(*whole);

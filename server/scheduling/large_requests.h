@@ -18,8 +18,8 @@ class LargeRequests {
   void StartWaiting();
 
  private:
-  void Start(Request* whole);
-  void End(Request* whole, const absl::Status& status, Outputs outputs);
+  void Start(Queued* whole);
+  void End(Queued* whole, const absl::Status& status, Outputs outputs);
 
   SchedulerState& state_;
   const Join::Submit submit_;

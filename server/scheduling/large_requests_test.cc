@@ -107,7 +107,7 @@ TEST(LargeRequests, OneThatWaitsEndsWhileTheWorkerIsBusy) {
   absl::Notification entered, go;
   auto executor = std::make_unique<Doubler>();
   executor->output_bytes = 200 * kMiB;
-  executor->on_run = [&](absl::Span<Request* const>) {
+  executor->on_run = [&](absl::Span<const Bound* const>) {
     if (entered.HasBeenNotified()) return;
     entered.Notify();
     go.WaitForNotification();
@@ -138,14 +138,16 @@ TEST(LargeRequests, ALongChainOfFailuresDoesNotNest) {
   executor->output_bytes = 200 * kMiB;
   SchedulerState state(std::move(executor),
                        {.limits = {.max_rows = 1, .max_queued_rows = INT64_MAX}});
-  LargeRequests large(state, [](std::unique_ptr<Request> part) {
-    part->complete(absl::InternalError("no part is computed"), {});
+  LargeRequests large(state, [](std::unique_ptr<Queued> part) {
+    part->call.complete(absl::InternalError("no part is computed"), {});
   });
   std::vector<std::unique_ptr<Call>> calls;
   for (int64_t i = 0; i < kRequests; ++i) {
     calls.push_back(std::make_unique<Call>(std::vector<int64_t>{i, i}));
-    std::unique_ptr<Request> request = calls.back()->MakeRequest();
-    ASSERT_TRUE(state.executor->Bind(request.get()).ok());
+    auto request = std::make_unique<Queued>(calls.back()->MakeRequest());
+    auto bound = state.executor->Bind(*request->asked);
+    ASSERT_TRUE(bound.ok());
+    request->binding = *std::move(bound);
     MutexLock lock(state.mutex);
     ASSERT_TRUE(state.queue.AddWhole(request.release()));
   }

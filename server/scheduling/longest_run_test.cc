@@ -39,7 +39,7 @@ TEST(LongestRun, OthersAreAnsweredWithoutIt) {
   Call first({1}), endless({Doubler::kEndless}), last({3});
   for (Call* call : {&first, &endless, &last}) {
     auto request = call->MakeRequest();
-    request->principal = call == &endless ? 7 : 8;
+    request.principal = call == &endless ? 7 : 8;
     stepped.scheduler->Submit(std::move(request));
   }
   stepped.Drain();
@@ -50,7 +50,7 @@ TEST(LongestRun, OthersAreAnsweredWithoutIt) {
   Call again({4}), other({5});
   for (Call* call : {&again, &other}) {
     auto request = call->MakeRequest();
-    request->principal = call == &again ? 7 : 8;
+    request.principal = call == &again ? 7 : 8;
     stepped.scheduler->Submit(std::move(request));
   }
   stepped.Drain();
@@ -79,7 +79,7 @@ TEST(DefaultTimeout, CountsFromTheArrivalOfTheCall) {
   Call early({1}), late({2}), too_late({3});
   for (const auto& [call, before] : {std::pair(&early, 1), {&late, 4}, {&too_late, 6}}) {
     auto request = call->MakeRequest();
-    request->arrived = stepped.clock.Now() - seconds(before);
+    request.arrived = stepped.clock.Now() - seconds(before);
     stepped.scheduler->Submit(std::move(request));
   }
   too_late.ExpectCode(absl::StatusCode::kDeadlineExceeded);

@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 TEST(Overload, RefusesWhatIsExpectedToBeLate) {
   Stepped s({.max_rows = 2});
   s.executor->row_takes = milliseconds(10);
-  s.executor->on_run = [&s](absl::Span<Request* const> batch) {
-    for (const Request* one : batch) s.clock.Advance(milliseconds(10) * one->binding.rows);
+  s.executor->on_run = [&s](absl::Span<const Bound* const> batch) {
+    for (const Bound* one : batch) s.clock.Advance(milliseconds(10) * one->binding.rows);
   };
   const auto due = [&s](int ms) { return s.clock.Now() + milliseconds(ms); };
   Call first({1}), second({2}), third({3}), fits({4}), hopeless({5}), patient({6});
@@ -41,7 +41,7 @@ TEST(Overload, RefusesWhatIsExpectedToBeLate) {
   Call slow({1, 2}), urgent({3});
   s.scheduler->Submit(slow.MakeRequest());
   auto request = urgent.MakeRequest(due(11));
-  request->priority = 1;
+  request.priority = 1;
   s.scheduler->Submit(std::move(request));
   s.Drain();
   urgent.ExpectDoubled();
@@ -77,7 +77,7 @@ TEST(Overload, WhatIsAlwaysRefusedRunsNowAndThen) {
   Stepped s({.max_rows = 1});
   s.executor->row_takes = milliseconds(10);
   Duration takes = seconds(1);
-  s.executor->on_run = [&](absl::Span<Request* const>) { s.clock.Advance(takes); };
+  s.executor->on_run = [&](absl::Span<const Bound* const>) { s.clock.Advance(takes); };
   const auto due = [&s] { return s.clock.Now() + milliseconds(100); };
   const auto ask = [&] {  // behind another bucket's request, which always waits
     Call ahead({1}, /*b=*/7), call({2});
@@ -106,7 +106,7 @@ TEST(Overload, WhatIsAlwaysRefusedRunsNowAndThen) {
 TEST(Overload, ExpectationsFollowWhatRunsTake) {
   Stepped s({.max_rows = 1});
   s.executor->row_takes = milliseconds(10);
-  s.executor->on_run = [&s](absl::Span<Request* const>) { s.clock.Advance(milliseconds(20)); };
+  s.executor->on_run = [&s](absl::Span<const Bound* const>) { s.clock.Advance(milliseconds(20)); };
   for (int i = 0; i < 100; ++i) {
     Call call({1});
     s.scheduler->Submit(call.MakeRequest());
@@ -125,8 +125,8 @@ TEST(Overload, ExpectationsFollowWhatRunsTake) {
 TEST(Overload, ASmallRequestIsNotRefusedForTheWholeOfALargeOne) {
   Stepped s({.max_rows = 4});
   s.executor->row_takes = milliseconds(1);
-  s.executor->on_run = [&s](absl::Span<Request* const> batch) {
-    for (const Request* one : batch) s.clock.Advance(milliseconds(1) * one->binding.rows);
+  s.executor->on_run = [&s](absl::Span<const Bound* const> batch) {
+    for (const Bound* one : batch) s.clock.Advance(milliseconds(1) * one->binding.rows);
   };
   Call large(std::vector<int64_t>(600, 1)), small({2}), hopeless(std::vector<int64_t>(80, 3));
   s.scheduler->Submit(large.MakeRequest());
@@ -163,8 +163,8 @@ TEST(Overload, WhatIsAdmittedIsAnsweredInTime) {
       s.scheduler->Submit(call.MakeRequest(next + kPatience));
     }
   };
-  s.executor->on_run = [&](absl::Span<Request* const> batch) {
-    for (const Request* one : batch) {
+  s.executor->on_run = [&](absl::Span<const Bound* const> batch) {
+    for (const Bound* one : batch) {
       s.clock.Advance(kRow * one->binding.rows);
       arrive();
     }

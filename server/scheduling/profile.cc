@@ -6,14 +6,23 @@
 #include <utility>
 
 #include "base/budget.h"
-#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
 
+// The weight of a new observation of a run's time. One run in ten thousand may be ten times slower
+// (the machine was busy), and must not make the next hundred look hopeless.
+constexpr double kLearningRate = 0.1;
+
+// Requests that are always refused run once in so long, so that their cost is learnt again.
+constexpr Duration kProbeEvery = std::chrono::seconds(1);
+
+// The slowest run counts half as much after so long without one as slow.
+constexpr Duration kForgetHalf = std::chrono::minutes(10);
+
 // `old` moved towards `seen`, by at most a factor of two at a time.
 double Moved(double old, double seen) {
-  return old + tuning::kLearningRate * (std::min(seen, 10 * old) - old);
+  return old + kLearningRate * (std::min(seen, 10 * old) - old);
 }
 
 Duration Ticks(double ticks) { return Duration(static_cast<Duration::rep>(ticks)); }
@@ -40,7 +49,7 @@ void CostProfile::Learn(Duration estimated, int64_t rows, Duration took) {
 
 bool CostProfile::MayProbe(TimePoint now) {
   if (refused_since_ == TimePoint::max()) refused_since_ = now;
-  if (now - refused_since_ < tuning::kProbeEvery) return false;
+  if (now - refused_since_ < kProbeEvery) return false;
   refused_since_ = now;
   return true;
 }
@@ -53,7 +62,7 @@ CostProfile* CostProfiles::Find(const void* key) {
   return &*profile;
 }
 
-CostProfile& CostProfiles::Of(const Request& request, const Executor& executor) {
+CostProfile& CostProfiles::Of(const Bound& request, const Executor& executor) {
   if (CostProfile* const profile = Find(request.binding.key); profile != nullptr) return *profile;
   std::string name, why;
   // Workers ask too: better a profile without a name than none.
@@ -62,7 +71,7 @@ CostProfile& CostProfiles::Of(const Request& request, const Executor& executor) 
     if (request.binding.plan != nullptr) why = request.binding.plan->why_not_batchable();
     return absl::OkStatus();
   });
-  if (profiles_.size() < tuning::kCostProfiles) {
+  if (profiles_.size() < kCostProfiles) {
     profiles_.emplace_back();
   } else {
     const auto oldest = std::min_element(
@@ -95,8 +104,7 @@ std::vector<ProfileStats> CostProfiles::Stats() const {
 
 Duration SlowestRun::At(TimePoint now) const {
   Duration slowest = slowest_;
-  for (TimePoint at = since_ + tuning::kForgetHalf; at <= now && slowest > least_;
-       at += tuning::kForgetHalf)
+  for (TimePoint at = since_ + kForgetHalf; at <= now && slowest > least_; at += kForgetHalf)
     slowest = std::max(least_, slowest / 2);
   return slowest;
 }

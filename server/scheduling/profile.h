@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "server/executor/executor.h"
-#include "server/request/tuning.h"
 #include "server/scheduling/stats.h"
 
 namespace floe::server {
+
+// Cost profiles that a version keeps.
+inline constexpr size_t kCostProfiles = 64;
 
 class CostProfile {
  public:
@@ -23,7 +25,7 @@ class CostProfile {
   // What such a run took.
   void Learn(Duration estimated, int64_t rows, Duration took);
   // Asked when a request would be refused for its expected time. True once for every
-  // tuning::kProbeEvery in which none ran, so that an expectation that became too high is
+  // second (kProbeEvery) in which none ran, so that an expectation that became too high is
   // corrected.
   bool MayProbe(TimePoint now);
   // What a run took of late, of however many rows. Zero: not known.
@@ -44,13 +46,13 @@ class CostProfile {
   TimePoint refused_since_ = TimePoint::max();  // max(): not refused since the last run
 };
 
-// The profiles of a served version, by Binding::key. It keeps tuning::kCostProfiles of them. A new
+// The profiles of a served version, by Binding::key. It keeps kCostProfiles of them. A new
 // one takes the place of the least recently used, whose batches count among the others from then
 // on. Threading: the caller locks.
 class CostProfiles {
  public:
-  CostProfiles() { profiles_.reserve(tuning::kCostProfiles); }
-  CostProfile& Of(const Request& request, const Executor& executor);
+  CostProfiles() { profiles_.reserve(kCostProfiles); }
+  CostProfile& Of(const Bound& request, const Executor& executor);
   CostProfile* Find(const void* key);  // null: not kept (any more)
   // Of profiles with batches, by the executor's names for them; no batch is missing from the sum.
   std::vector<ProfileStats> Stats() const;

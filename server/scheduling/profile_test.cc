@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -15,20 +14,20 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr size_t kProfileKeys = 3 * tuning::kCostProfiles;
+constexpr size_t kProfileKeys = 3 * kCostProfiles;
 
 // Names a request's kind by its key's place among the test's keys; nothing is run.
 class Names : public Executor {
  public:
   int slots() const override { return 0; }
-  absl::Status Bind(Request*) override { return absl::OkStatus(); }
-  std::string Describe(const Request& request) const override {
-    return absl::StrCat("kind ", static_cast<const char*>(request.binding.key) - keys.data());
+  absl::StatusOr<Binding> Bind(const Inference&) override { return Binding(); }
+  std::string Describe(const Bound& bound) const override {
+    return absl::StrCat("kind ", static_cast<const char*>(bound.binding.key) - keys.data());
   }
-  absl::Status Run(int, absl::Span<Request* const>, const RunLimits&) override {
+  absl::Status Run(int, absl::Span<const Bound* const>, const RunLimits&) override {
     return absl::OkStatus();
   }
-  void Outputs(int, const Request&, int64_t, TensorViews*) override {}
+  void Outputs(int, const Bound&, int64_t, TensorViews*) override {}
 
   std::array<char, kProfileKeys> keys{};
 };
@@ -36,9 +35,9 @@ class Names : public Executor {
 class CostProfilesTest : public testing::Test {
  protected:
   CostProfile& Of(size_t kind) {
-    Request request;
-    request.binding.key = &names_.keys[kind];
-    return profiles_.Of(request, names_);
+    Bound bound;
+    bound.binding.key = &names_.keys[kind];
+    return profiles_.Of(bound, names_);
   }
   // One batch more of that kind.
   void Count(size_t kind, uint64_t rows) { Of(kind).counts.Add({1, 2, rows, 1, {}}); }
@@ -67,7 +66,7 @@ TEST_F(CostProfilesTest, CountsBatchesByKey) {
 }
 
 TEST_F(CostProfilesTest, TheOneNotUsedForLongestGoesToTheOthers) {
-  constexpr size_t kOwn = tuning::kCostProfiles;
+  constexpr size_t kOwn = kCostProfiles;
   for (size_t kind = 0; kind < kOwn; ++kind) Count(kind, 100 + kind);
   EXPECT_EQ(profiles_.Stats().size(), kOwn);
   EXPECT_EQ(profiles_.Stats()[0].name, "kind 0") << "none of the others";
@@ -99,10 +98,10 @@ TEST_F(CostProfilesTest, OneThatComesBackBeginsAnew) {
 // The estimate of a shape that had to be guessed says nothing of the runs of others.
 TEST_F(CostProfilesTest, OnlyRunsOfTheEstimatedShapesAreComparedWithIt) {
   for (const bool estimated : {false, true}) {
-    Request request;
-    request.binding.key = &names_.keys[estimated ? 1 : 0];
-    request.binding.estimated = estimated;
-    CostProfile& profile = profiles_.Of(request, names_);
+    Bound bound;
+    bound.binding.key = &names_.keys[estimated ? 1 : 0];
+    bound.binding.estimated = estimated;
+    CostProfile& profile = profiles_.Of(bound, names_);
     profile.counts.Add({1, 1, 1, 1, {}});
     for (int i = 0; i < 200; ++i) profile.Learn(milliseconds(10), 1, milliseconds(30));
     EXPECT_GT(profile.Expect(milliseconds(10), 1), milliseconds(29)) << "both are corrected";

@@ -8,10 +8,19 @@
 
 #include "absl/hash/hash.h"
 #include "base/budget.h"
-#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
+
+// Of one request: sums of estimates stay far from overflow.
+constexpr Duration kMostWork = std::chrono::minutes(15);
+
+// A request waits for others until one part in so many of what it may wait is left. Its run and the
+// way of its answer may take longer than expected.
+constexpr int kFlushMargin = 4;
+
+// Large requests are computed beside each other while their inputs and outputs take no more.
+constexpr int64_t kMostJoinedBytes = int64_t{256} << 20;
 
 std::string_view Bytes(const TensorView& view) {
   return {static_cast<const char*>(view.data), view.bytes()};
@@ -23,10 +32,10 @@ bool SameValue(const TensorView& a, const TensorView& b) {
   return std::equal(a.as<std::string>(), a.as<std::string>() + a.elements(), b.as<std::string>());
 }
 
-uint64_t HashOf(const Request& request) {
+uint64_t HashOf(const Queued& request) {
   uint64_t h = absl::HashOf(request.quarantine, request.binding.key);
   for (const int input : request.binding.fixed) {
-    const TensorView& view = request.inputs[input];
+    const TensorView& view = request.asked->Input(input);
     if (view.dtype == DType::kString) {
       h = absl::HashOf(
           h, absl::MakeConstSpan(view.as<std::string>(), static_cast<size_t>(view.elements())));
@@ -37,16 +46,17 @@ uint64_t HashOf(const Request& request) {
   return h;
 }
 
-bool SameBucket(const Request& a, const Request& b) {
+bool SameBucket(const Queued& a, const Queued& b) {
   if (a.hash != b.hash || a.binding.key != b.binding.key || a.quarantine != b.quarantine ||
       a.binding.fixed != b.binding.fixed)
     return false;
-  return std::all_of(a.binding.fixed.begin(), a.binding.fixed.end(),
-                     [&](int input) { return SameValue(a.inputs[input], b.inputs[input]); });
+  return std::all_of(a.binding.fixed.begin(), a.binding.fixed.end(), [&](int input) {
+    return SameValue(a.asked->Input(input), b.asked->Input(input));
+  });
 }
 
 // Whether a request may be queued beside what is there, and how many rows it counts as then.
-bool HasRoom(const QueueLoad& load, const RequestQueue::Limits& limits, Request* request) {
+bool HasRoom(const QueueLoad& load, const RequestQueue::Limits& limits, Queued* request) {
   const Binding& binding = request->binding;
   const bool counts_once = binding.unbatchable || limits.requests_are_rows;
   request->queued_rows = counts_once ? 1 : std::max<int64_t>(binding.rows, 1);
@@ -55,9 +65,9 @@ bool HasRoom(const QueueLoad& load, const RequestQueue::Limits& limits, Request*
 }
 
 // What a large request takes while it is computed.
-int64_t JoinedBytes(const Request& whole) {
+int64_t JoinedBytes(const Queued& whole) {
   int64_t bytes = whole.binding.output_bytes;
-  for (const TensorView& input : whole.inputs) bytes += static_cast<int64_t>(input.bytes());
+  for (const TensorView& input : whole.asked->inputs) bytes += static_cast<int64_t>(input.bytes());
   return bytes;
 }
 
@@ -72,7 +82,7 @@ bool HasRoom(Batch* batch) {
       .ok();
 }
 
-void CountWhole(const Request& whole, int sign, QueueLoad* load) {
+void CountWhole(const Queued& whole, int sign, QueueLoad* load) {
   load->wholes += static_cast<size_t>(sign);
   load->bytes += static_cast<size_t>(sign) * whole.binding.bytes;
   load->rows += sign * whole.queued_rows;
@@ -81,7 +91,7 @@ void CountWhole(const Request& whole, int sign, QueueLoad* load) {
 
 // A request without a deadline is not in it.
 template <typename Deadlines>
-void Unlink(Request* request, Deadlines* deadlines) {
+void Unlink(Queued* request, Deadlines* deadlines) {
   if (request->deadline_hook.is_linked()) deadlines->erase(deadlines->iterator_to(*request));
 }
 
@@ -104,13 +114,13 @@ void BucketTable::Reserve(size_t buckets) {
   while (all_.size() < buckets) free_.push_back(&all_.emplace_back());
 }
 
-Bucket* BucketTable::Find(Request* request, int64_t max_rows) {
+Bucket* BucketTable::Find(Queued* request, int64_t max_rows) {
   const bool shared = !request->binding.unbatchable && request->binding.rows <= max_rows;
   Table::insert_commit_data place;
   if (shared) {
     request->hash = HashOf(*request);
-    const auto hash = [](const Request& one) { return static_cast<size_t>(one.hash); };
-    const auto equal = [](const Request& one, const Bucket& bucket) {
+    const auto hash = [](const Queued& one) { return static_cast<size_t>(one.hash); };
+    const auto equal = [](const Queued& one, const Bucket& bucket) {
       return SameBucket(*bucket.requests.First(), one);
     };
     const auto [found, is_new] = shared_.insert_check(*request, hash, equal, place);
@@ -143,13 +153,13 @@ Duration QueueLoad::WorkAhead(int level) const {
   return sum;
 }
 
-bool RequestQueue::Push(Request* request, TimePoint now) {
+bool RequestQueue::Push(Queued* request, TimePoint now) {
   Binding& binding = request->binding;
   const int64_t max_rows = limits_.MaxRows(binding);
   if (request->whole == nullptr && !HasRoom(load_, limits_, request)) return false;
   buckets_.Reserve(load_.requests + 1);
   request->enqueued = now;
-  request->work = std::min(request->work, tuning::kMostWork);
+  request->work = std::min(request->work, kMostWork);
   ++load_.requests;
   if (request->whole == nullptr) {
     load_.bytes += binding.bytes;
@@ -160,8 +170,8 @@ bool RequestQueue::Push(Request* request, TimePoint now) {
   }
   load_.work[request->level()] += request->work;
   if (request->deadline != TimePoint::max()) {
-    const Duration spare = request->deadline - now - std::min(request->run, tuning::kMostWork);
-    request->flush_at = now + spare - spare / tuning::kFlushMargin;
+    const Duration spare = request->deadline - now - std::min(request->run, kMostWork);
+    request->flush_at = now + spare - spare / kFlushMargin;
     deadlines_.insert(*request);
   }
   arrivals_.Push(request);
@@ -174,7 +184,7 @@ bool RequestQueue::Push(Request* request, TimePoint now) {
   return true;
 }
 
-bool RequestQueue::Remove(Request* request) {
+bool RequestQueue::Remove(Queued* request) {
   if (std::exchange(request->awaits_turn, false)) {
     waiting_.erase(waiting_.iterator_to(*request));
     Unlink(request, &waiting_deadlines_);
@@ -202,9 +212,9 @@ bool RequestQueue::Remove(Request* request) {
   return true;
 }
 
-bool RequestQueue::AddWhole(Request* whole) {
+bool RequestQueue::AddWhole(Queued* whole) {
   if (!HasRoom(load_, limits_, whole)) return false;
-  whole->work = std::min(whole->work, tuning::kMostWork);
+  whole->work = std::min(whole->work, kMostWork);
   CountWhole(*whole, 1, &load_);
   waiting_.push_back(*whole);
   if (whole->deadline != TimePoint::max()) waiting_deadlines_.insert(*whole);
@@ -212,11 +222,11 @@ bool RequestQueue::AddWhole(Request* whole) {
   return true;
 }
 
-Request* RequestQueue::StartWhole() {
+Queued* RequestQueue::StartWhole() {
   if (waiting_.empty()) return nullptr;
-  Request* const whole = &waiting_.front();
+  Queued* const whole = &waiting_.front();
   const int64_t bytes = JoinedBytes(*whole);
-  if (joined_bytes_ > 0 && joined_bytes_ + bytes > tuning::kMostJoinedBytes) return nullptr;
+  if (joined_bytes_ > 0 && joined_bytes_ + bytes > kMostJoinedBytes) return nullptr;
   joined_bytes_ += bytes;
   waiting_.pop_front();
   Unlink(whole, &waiting_deadlines_);
@@ -224,7 +234,7 @@ Request* RequestQueue::StartWhole() {
   return whole;
 }
 
-void RequestQueue::EndWhole(const Request& whole) {
+void RequestQueue::EndWhole(const Queued& whole) {
   joined_bytes_ -= JoinedBytes(whole);
   CountWhole(whole, -1, &load_);
 }
@@ -239,19 +249,19 @@ TimePoint RequestQueue::NextBatchTime() const {
 bool RequestQueue::MayGo(const Bucket& bucket, TimePoint now) const {
   if (bucket.ready || bucket.requests.Oldest()->enqueued + limits_.timeout <= now) return true;
   if (deadlines_.empty()) return false;
-  const Request& first = *deadlines_.begin();
+  const Queued& first = *deadlines_.begin();
   return first.bucket == &bucket && first.flush_at <= now;
 }
 
 void RequestQueue::TakeBatch(TimePoint now, Batch* batch) {
   const bool waits = limits_.timeout > Duration::zero();
   // What is skipped is young, and of buckets that are not full.
-  const Request* const request =
-      waits ? arrivals_.First([&](const Request& one) { return MayGo(*one.bucket, now); })
+  const Queued* const request =
+      waits ? arrivals_.First([&](const Queued& one) { return MayGo(*one.bucket, now); })
             : arrivals_.First();
   if (request == nullptr) return;
   Bucket* const bucket = request->bucket;
-  const Request& first = *bucket->requests.First();
+  const Queued& first = *bucket->requests.First();
   if (!bucket->shared) {
     batch->close = BatchClose::kUnbatchable;
   } else if (first.quarantine != 0) {
@@ -266,7 +276,7 @@ void RequestQueue::TakeBatch(TimePoint now, Batch* batch) {
 
 void RequestQueue::Fill(Bucket* bucket, Batch* batch) {
   const int64_t max_rows = bucket->max_rows;
-  for (Request* request; batch->rows < max_rows && (request = bucket->requests.First());) {
+  for (Queued* request; batch->rows < max_rows && (request = bucket->requests.First());) {
     if (!batch->requests.empty() &&
         (batch->rows + request->binding.rows > max_rows || !HasRoom(batch))) {
       batch->close = BatchClose::kNoFit;
@@ -284,10 +294,10 @@ TimePoint RequestQueue::NextDeadline() const {
   return std::min(Earliest(deadlines_), Earliest(waiting_deadlines_));
 }
 
-Request* RequestQueue::TakeExpired(TimePoint now) {
+Queued* RequestQueue::TakeExpired(TimePoint now) {
   for (Deadlines* const deadlines : {&deadlines_, &waiting_deadlines_}) {
     if (deadlines->empty() || Earliest(*deadlines) > now) continue;
-    Request* const request = &*deadlines->begin();
+    Queued* const request = &*deadlines->begin();
     Remove(request);
     return request;
   }

@@ -10,55 +10,57 @@
 #include <deque>
 #include <vector>
 
-#include "server/request/request.h"
-#include "server/request/tuning.h"
+#include "server/scheduling/queued.h"
 
 namespace floe::server {
 
 // Lists of requests allocate nothing: the links are members of the requests.
-template <boost::intrusive::list_member_hook<> Request::*kHook>
+template <boost::intrusive::list_member_hook<> Queued::*kHook>
 using RequestList = boost::intrusive::list<
-    Request, boost::intrusive::member_hook<Request, boost::intrusive::list_member_hook<>, kHook>,
+    Queued, boost::intrusive::member_hook<Queued, boost::intrusive::list_member_hook<>, kHook>,
     boost::intrusive::constant_time_size<false>>;
 
-// Requests by rank: the time of arrival plus tuning::kPriorityAging for each step of priority. One
-// list per priority, each in order of arrival, so that nothing is ever sorted.
-template <boost::intrusive::list_member_hook<> Request::*kHook>
+// A request goes before those one step more urgent that came that much later.
+inline constexpr Duration kPriorityAging = std::chrono::milliseconds(200);
+
+// Requests by rank: the time of arrival plus kPriorityAging for each step of priority. One list per
+// priority, each in order of arrival, so that nothing is ever sorted.
+template <boost::intrusive::list_member_hook<> Queued::*kHook>
 class RankedRequests {
  public:
-  static TimePoint Rank(const Request& request) {
-    return request.enqueued + request.level() * tuning::kPriorityAging;
+  static TimePoint Rank(const Queued& request) {
+    return request.enqueued + request.level() * kPriorityAging;
   }
   bool empty() const { return Oldest() == nullptr; }
-  void Push(Request* request) { levels_[request->level()].push_back(*request); }
-  void Remove(Request* request) {
+  void Push(Queued* request) { levels_[request->level()].push_back(*request); }
+  void Remove(Queued* request) {
     auto& level = levels_[request->level()];
     level.erase(level.iterator_to(*request));
   }
   // That of the least rank of those it holds for; null: there is none.
   template <typename Filter>
-  Request* First(const Filter& may) const {
-    const Request* first = nullptr;
+  Queued* First(const Filter& may) const {
+    const Queued* first = nullptr;
     for (const auto& level : levels_) {
-      for (const Request& request : level) {
+      for (const Queued& request : level) {
         if (first != nullptr && Rank(request) >= Rank(*first)) break;
         if (!may(request)) continue;
         first = &request;
         break;
       }
     }
-    return const_cast<Request*>(first);
+    return const_cast<Queued*>(first);
   }
-  Request* First() const {
-    return First([](const Request&) { return true; });
+  Queued* First() const {
+    return First([](const Queued&) { return true; });
   }
   // The request that arrived first; null: there is none.
-  Request* Oldest() const {
-    const Request* oldest = nullptr;
+  Queued* Oldest() const {
+    const Queued* oldest = nullptr;
     for (const auto& level : levels_)
       if (!level.empty() && (oldest == nullptr || level.front().enqueued < oldest->enqueued))
         oldest = &level.front();
-    return const_cast<Request*>(oldest);
+    return const_cast<Queued*>(oldest);
   }
 
  private:
@@ -67,7 +69,7 @@ class RankedRequests {
 
 // Requests that may run together. One that is unbatchable has a bucket of its own.
 struct Bucket : boost::intrusive::unordered_set_base_hook<boost::intrusive::store_hash<true>> {
-  RankedRequests<&Request::bucket_hook> requests;
+  RankedRequests<&Queued::bucket_hook> requests;
   int64_t rows = 0;
   int64_t max_rows = 0;
   bool shared = false;  // found by later requests
@@ -84,7 +86,7 @@ class BucketTable {
   // Later calls allocate nothing until more than so many are in use.
   void Reserve(size_t buckets);
   // The shared bucket of the request, or a new one.
-  Bucket* Find(Request* request, int64_t max_rows);
+  Bucket* Find(Queued* request, int64_t max_rows);
   void Free(Bucket* bucket);
   void SetReady(Bucket* bucket, bool ready);
   bool any_ready() const { return ready_ > 0; }
@@ -114,7 +116,7 @@ inline constexpr int kBatchCloses = 7;
 const char* BatchCloseName(BatchClose close);  // "full", "no_fit" ...
 
 struct Batch {
-  absl::InlinedVector<Request*, 8> requests;
+  absl::InlinedVector<Queued*, 8> requests;
   int64_t rows = 0;
   BatchClose close = BatchClose::kIdle;
 
@@ -172,27 +174,27 @@ class RequestQueue {
 
   // False (nothing changed) when the bounds are reached. Where memory cannot be had, this throws
   // std::bad_alloc and nothing has changed; nothing else allocates what it cannot do without.
-  bool Push(Request* request, TimePoint now);
+  bool Push(Queued* request, TimePoint now);
   // Fills an empty batch with the next one, if one is due.
   void TakeBatch(TimePoint now, Batch* batch);
   // When TakeBatch gives something: in the past for "now", TimePoint::max() when empty.
   TimePoint NextBatchTime() const;
   // A request whose deadline is not after `now`, and which leaves the queue; null: there is none.
-  Request* TakeExpired(TimePoint now);
+  Queued* TakeExpired(TimePoint now);
   TimePoint NextDeadline() const;  // TimePoint::max(): none
   // False when the request is not queued (any more).
-  bool Remove(Request* request);
+  bool Remove(Queued* request);
   // Adds a large request, which awaits its turn from then on. It counts until it leaves the queue
   // before its turn, or until EndWhole. False (nothing changed) when the bounds are reached.
-  bool AddWhole(Request* whole);
+  bool AddWhole(Queued* whole);
   // The large request whose turn it is: the next, if its inputs and outputs have room beside those
-  // of others that have begun (tuning::kMostJoinedBytes). Null: there is none. Its parts are pushed
+  // of others that have begun (kMostJoinedBytes). Null: there is none. Its parts are pushed
   // from then on, one after the other, and are not bounded.
-  Request* StartWhole();
-  void EndWhole(const Request& whole);                    // of one that was started
-  Request* Oldest() const { return arrivals_.Oldest(); }  // of those that may run; null: none
+  Queued* StartWhole();
+  void EndWhole(const Queued& whole);                    // of one that was started
+  Queued* Oldest() const { return arrivals_.Oldest(); }  // of those that may run; null: none
   // One that has not begun; null: none.
-  Request* Any() { return waiting_.empty() ? Oldest() : &waiting_.front(); }
+  Queued* Any() { return waiting_.empty() ? Oldest() : &waiting_.front(); }
   // From now on nothing waits for a fuller batch.
   void StopWaiting() {
     limits_.timeout = Duration::zero();
@@ -202,12 +204,12 @@ class RequestQueue {
 
  private:
   struct ByDeadline {
-    bool operator()(const Request& a, const Request& b) const { return a.deadline < b.deadline; }
+    bool operator()(const Queued& a, const Queued& b) const { return a.deadline < b.deadline; }
   };
   using Deadlines = boost::intrusive::multiset<
-      Request,
-      boost::intrusive::member_hook<Request, boost::intrusive::set_member_hook<>,
-                                    &Request::deadline_hook>,
+      Queued,
+      boost::intrusive::member_hook<Queued, boost::intrusive::set_member_hook<>,
+                                    &Queued::deadline_hook>,
       boost::intrusive::compare<ByDeadline>, boost::intrusive::constant_time_size<false>>;
 
   bool MayGo(const Bucket& bucket, TimePoint now) const;
@@ -216,12 +218,12 @@ class RequestQueue {
   Limits limits_;
   bool draining_ = false;
   QueueLoad load_;
-  RankedRequests<&Request::arrival_hook> arrivals_;
+  RankedRequests<&Queued::arrival_hook> arrivals_;
   Deadlines deadlines_;  // requests without a deadline are not in it
   BucketTable buckets_;
-  RequestList<&Request::arrival_hook> waiting_;  // large requests that await their turns
-  Deadlines waiting_deadlines_;                  // theirs
-  int64_t joined_bytes_ = 0;                     // of large requests that have begun
+  RequestList<&Queued::arrival_hook> waiting_;  // large requests that await their turns
+  Deadlines waiting_deadlines_;                 // theirs
+  int64_t joined_bytes_ = 0;                    // of large requests that have begun
 };
 
 }  // namespace floe::server

@@ -12,10 +12,12 @@ namespace floe::server {
 inline const TimePoint kStart{std::chrono::hours(1)};
 inline const int kKeys[4] = {};  // addresses to tell buckets apart
 
-inline std::unique_ptr<Request> MakeRequest(int key, int64_t rows = 1,
-                                            TimePoint deadline = TimePoint::max()) {
-  auto request = std::make_unique<Request>();
-  request->deadline = deadline;
+inline std::unique_ptr<Queued> MakeRequest(
+    int key, int64_t rows = 1, TimePoint deadline = TimePoint::max(),
+    int priority = kDefaultPriority,
+    std::shared_ptr<const Inference> asked = std::make_shared<Inference>()) {
+  auto request = std::make_unique<Queued>(
+      Request{.asked = std::move(asked), .deadline = deadline, .priority = priority});
   request->binding.key = &kKeys[key];
   request->binding.rows = rows;
   request->binding.bytes = 10;
@@ -24,14 +26,14 @@ inline std::unique_ptr<Request> MakeRequest(int key, int64_t rows = 1,
 
 // Whatever is left, before the requests go.
 inline void Clear(RequestQueue& queue) {
-  while (Request* const request = queue.Oldest()) queue.Remove(request);
+  while (Queued* const request = queue.Oldest()) queue.Remove(request);
 }
 
 inline Batch TakeBatch(RequestQueue& queue, TimePoint now) {
   Batch batch;
   queue.TakeBatch(now, &batch);
   int64_t rows = 0;
-  for (const Request* request : batch.requests) rows += request->binding.rows;
+  for (const Queued* request : batch.requests) rows += request->binding.rows;
   EXPECT_EQ(rows, batch.rows);
   return batch;
 }

@@ -24,7 +24,7 @@ class Schedule {
         queue_(limits_) {}
 
   void Step() {
-    now_ += aging_matters_ ? tuning::kPriorityAging * Pick(2) + microseconds(Pick(5))
+    now_ += aging_matters_ ? kPriorityAging * Pick(2) + microseconds(Pick(5))
                            : Duration(microseconds(Pick(5)));
     const int action = Pick(10);
     if (action < 5) {
@@ -41,7 +41,7 @@ class Schedule {
   // Nothing starves: what is left goes once all have waited long enough, and goes completely.
   void Finish() {
     while (!waiting_.empty()) {
-      now_ += limits_.timeout + kPriorities * tuning::kPriorityAging;
+      now_ += limits_.timeout + kPriorities * kPriorityAging;
       const size_t before = waiting_.size();
       Take();
       ASSERT_LT(waiting_.size(), before);
@@ -55,31 +55,33 @@ class Schedule {
   // No two are equal, so that one is the earliest.
   TimePoint Deadline() { return now_ + microseconds(Pick(60)) + std::chrono::nanoseconds(++made_); }
 
-  int64_t Max(const Request& request) const {
+  int64_t Max(const Queued& request) const {
     const int64_t own = request.binding.max_rows;
     return own == 0 ? limits_.max_rows : std::min(own, limits_.max_rows);
   }
-  static int64_t Counted(const Request& request) {
+  static int64_t Counted(const Queued& request) {
     return request.binding.unbatchable ? 1 : request.binding.rows;
   }
-  bool IsAlone(const Request& one) const {
+  bool IsAlone(const Queued& one) const {
     return one.binding.unbatchable || one.binding.rows > Max(one);
   }
-  bool MayShare(const Request& a, const Request& b) const {
+  bool MayShare(const Queued& a, const Queued& b) const {
     return !IsAlone(a) && !IsAlone(b) && a.binding.key == b.binding.key;
   }
   // Whether a must not run after b, with which it may share a run.
-  static bool Before(const Request& a, const Request& b) {
+  static bool Before(const Queued& a, const Queued& b) {
     return a.level() == b.level() ? a.enqueued < b.enqueued
                                   : a.level() < b.level() && a.enqueued <= b.enqueued;
   }
 
   void Push() {
-    auto request = MakeRequest(Pick(3), Pick(12), Pick(3) == 0 ? Deadline() : TimePoint::max());
+    const int key = Pick(3), rows = Pick(12);
+    const TimePoint deadline = Pick(3) == 0 ? Deadline() : TimePoint::max();
+    const int priority = Pick(3) == 0 ? 1 + Pick(kPriorities) : kDefaultPriority;
+    auto request = MakeRequest(key, rows, deadline, priority);
     Binding& binding = request->binding;
     binding.max_rows = binding.key == &kKeys[1] ? 2 : 0;
     binding.unbatchable = binding.rows == 0 || Pick(8) == 0;
-    request->priority = Pick(3) == 0 ? 1 + Pick(kPriorities) : kDefaultPriority;
     request->work = binding.rows * microseconds(1);
     request->run = microseconds(Pick(3));
     int64_t all = Counted(*request);
@@ -97,16 +99,16 @@ class Schedule {
     const Batch batch = TakeBatch(queue_, now_);
     ASSERT_EQ(batch.requests.empty(), due > now_);
     if (batch.requests.empty()) return;
-    const Request& first = *batch.requests[0];
+    const Queued& first = *batch.requests[0];
     EXPECT_TRUE(batch.rows <= Max(first) || batch.requests.size() == 1);
-    for (Request* request : batch.requests) {
+    for (Queued* request : batch.requests) {
       EXPECT_TRUE(request == &first || MayShare(*request, first));
       EXPECT_EQ(request->bucket, nullptr);
       Forget(request);
     }
     for (const auto& [left, counted] : waiting_) {
       if (!MayShare(*left, first)) continue;
-      for (const Request* request : batch.requests)
+      for (const Queued* request : batch.requests)
         EXPECT_FALSE(Before(*left, *request)) << "one that came later went first";
       if (batch.close == BatchClose::kIdle || batch.close == BatchClose::kTimeout)
         ADD_FAILURE() << "one that could have shared the run was left";
@@ -114,25 +116,23 @@ class Schedule {
     if (limits_.timeout == Duration::zero()) CheckRank(first);
   }
   // Without a timeout, nothing that waits has a smaller rank than the first of a batch.
-  void CheckRank(const Request& first) {
-    const auto rank = [](const Request& one) {
-      return one.enqueued + one.level() * tuning::kPriorityAging;
-    };
+  void CheckRank(const Queued& first) {
+    const auto rank = [](const Queued& one) { return one.enqueued + one.level() * kPriorityAging; };
     for (const auto& [left, counted] : waiting_) EXPECT_LE(rank(first), rank(*left));
   }
   void Remove() {
     if (all_.empty()) return;
-    Request* const request = all_[Pick(static_cast<int>(all_.size()))].get();
+    Queued* const request = all_[Pick(static_cast<int>(all_.size()))].get();
     ASSERT_EQ(queue_.Remove(request), Forget(request));
   }
   void Expire() {
-    while (Request* const request = queue_.TakeExpired(now_)) {
+    while (Queued* const request = queue_.TakeExpired(now_)) {
       EXPECT_LE(request->deadline, now_);
       EXPECT_TRUE(Forget(request));
     }
     for (const auto& [one, counted] : waiting_) EXPECT_GT(one->deadline, now_);
   }
-  bool Forget(const Request* request) {
+  bool Forget(const Queued* request) {
     const auto it = std::find_if(waiting_.begin(), waiting_.end(),
                                  [&](const auto& one) { return one.first == request; });
     if (it == waiting_.end()) return false;
@@ -168,8 +168,8 @@ class Schedule {
   const RequestQueue::Limits limits_;
   const bool aging_matters_;
   RequestQueue queue_;
-  std::list<std::pair<Request*, int64_t>> waiting_;  // with the rows they count as
-  std::vector<std::unique_ptr<Request>> all_;
+  std::list<std::pair<Queued*, int64_t>> waiting_;  // with the rows they count as
+  std::vector<std::unique_ptr<Queued>> all_;
   int made_ = 0;
   TimePoint now_ = kStart;
 };

@@ -14,14 +14,14 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 
-std::vector<Request*> Take(RequestQueue& queue, TimePoint now) {
+std::vector<Queued*> Take(RequestQueue& queue, TimePoint now) {
   const Batch batch = TakeBatch(queue, now);
   return {batch.requests.begin(), batch.requests.end()};
 }
 
 TEST(RequestQueue, OldestBucketFirstAndInOrderWithin) {
   RequestQueue queue({.max_rows = 3});
-  std::vector<std::unique_ptr<Request>> t;
+  std::vector<std::unique_ptr<Queued>> t;
   for (const int key : {0, 1, 0, 1, 0, 0}) {
     t.push_back(MakeRequest(key));
     ASSERT_TRUE(queue.Push(t.back().get(), kStart));
@@ -38,7 +38,7 @@ TEST(RequestQueue, ARequestThatDoesNotFitEndsTheBatch) {
   RequestQueue queue({.max_rows = 8});
   const auto a = MakeRequest(0, 5), b = MakeRequest(0, 4), c = MakeRequest(0, 1),
              large = MakeRequest(0, 9), d = MakeRequest(0, 1);
-  for (Request* request : {a.get(), b.get(), c.get(), large.get(), d.get()})
+  for (Queued* request : {a.get(), b.get(), c.get(), large.get(), d.get()})
     ASSERT_TRUE(queue.Push(request, kStart));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(a.get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(b.get(), c.get(), d.get()));
@@ -50,15 +50,16 @@ TEST(RequestQueue, InputsWithoutRowsMustBeEqual) {
   std::vector<float> same1 = {1, 2}, same2 = {1, 2}, other = {1, 3};
   std::vector<std::string> text1 = {"a"}, text2 = {"a"};
   const auto with = [](auto& values, DType dtype) {
-    auto request = MakeRequest(0);
-    request->inputs = {{}, {dtype, Shape({static_cast<int64_t>(values.size())}), values.data()}};
+    auto asked = std::make_shared<Inference>();
+    asked->inputs = {{}, {dtype, Shape({static_cast<int64_t>(values.size())}), values.data()}};
+    auto request = MakeRequest(0, 1, TimePoint::max(), kDefaultPriority, std::move(asked));
     request->binding.fixed = {1};
     return request;
   };
   const auto a = with(same1, DType::kFloat32), b = with(other, DType::kFloat32),
              c = with(same2, DType::kFloat32), s1 = with(text1, DType::kString),
              s2 = with(text2, DType::kString), none = MakeRequest(0);
-  for (Request* request : {a.get(), b.get(), s1.get(), none.get(), c.get(), s2.get()})
+  for (Queued* request : {a.get(), b.get(), s1.get(), none.get(), c.get(), s2.get()})
     ASSERT_TRUE(queue.Push(request, kStart));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(a.get(), c.get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(b.get()));
@@ -89,7 +90,7 @@ TEST(RequestQueue, WhatNearsItsDeadlineWaitsForNoMoreRows) {
   const auto urgent = MakeRequest(0, 1, kStart + microseconds(50)), with = MakeRequest(0),
              other = MakeRequest(1);
   urgent->run = microseconds(10);
-  for (Request* request : {other.get(), urgent.get(), with.get()})
+  for (Queued* request : {other.get(), urgent.get(), with.get()})
     ASSERT_TRUE(queue.Push(request, kStart));
   EXPECT_EQ(queue.NextBatchTime(), kStart + microseconds(30));
   EXPECT_THAT(Take(queue, kStart + microseconds(29)), ElementsAre());
@@ -175,7 +176,7 @@ TEST(RequestQueue, ExpiresByDeadline) {
   RequestQueue queue({});
   const auto a = MakeRequest(0, 1, kStart + microseconds(30)),
              b = MakeRequest(0, 1, kStart + microseconds(10)), c = MakeRequest(0);
-  for (Request* request : {a.get(), b.get(), c.get()}) ASSERT_TRUE(queue.Push(request, kStart));
+  for (Queued* request : {a.get(), b.get(), c.get()}) ASSERT_TRUE(queue.Push(request, kStart));
   EXPECT_EQ(queue.NextDeadline(), kStart + microseconds(10));
   EXPECT_EQ(queue.TakeExpired(kStart + microseconds(9)), nullptr);
   EXPECT_EQ(queue.TakeExpired(kStart + microseconds(10)), b.get());
@@ -187,7 +188,7 @@ TEST(RequestQueue, ExpiresByDeadline) {
 
 TEST(RequestQueue, ARequestMayNameSmallerBatches) {
   RequestQueue queue({.max_rows = 8, .timeout = microseconds(100)});
-  std::vector<std::unique_ptr<Request>> t;
+  std::vector<std::unique_ptr<Queued>> t;
   for (int i = 0; i < 3; ++i) {
     t.push_back(MakeRequest(0));
     t.back()->binding.max_rows = 2;
@@ -205,7 +206,7 @@ TEST(RequestQueue, TheSmallestSizeNamedHoldsForTheBucket) {
   const auto many = MakeRequest(0, 6), a = MakeRequest(0), b = MakeRequest(0),
              wide = MakeRequest(0);
   wide->binding.max_rows = 2;
-  for (Request* request : {a.get(), wide.get(), many.get(), b.get()})
+  for (Queued* request : {a.get(), wide.get(), many.get(), b.get()})
     ASSERT_TRUE(queue.Push(request, kStart));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(a.get(), wide.get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(many.get()));
@@ -219,7 +220,7 @@ TEST(RequestQueue, WhyABatchWasClosed) {
   RequestQueue greedy({.max_rows = 2});
   const auto a = MakeRequest(0), b = MakeRequest(0), c = MakeRequest(0), bad = MakeRequest(0);
   bad->quarantine = 7;
-  for (Request* request : {a.get(), b.get(), c.get(), bad.get()})
+  for (Queued* request : {a.get(), b.get(), c.get(), bad.get()})
     ASSERT_TRUE(greedy.Push(request, kStart));
   EXPECT_EQ(close(greedy, kStart), "full");
   EXPECT_EQ(close(greedy, kStart), "idle") << "a caller in quarantine shares no batch";
@@ -234,9 +235,9 @@ TEST(RequestQueue, WhyABatchWasClosed) {
 
 TEST(RequestQueue, AFullBucketOfUrgentRequestsGoesBeforeOthersThatWaitedLongEnough) {
   RequestQueue queue({.max_rows = 2, .timeout = microseconds(100)});
-  const auto low = MakeRequest(0), low_full = MakeRequest(1, 2), urgent = MakeRequest(2, 2);
-  low->priority = low_full->priority = 3;
-  urgent->priority = 1;
+  const auto low = MakeRequest(0, 1, TimePoint::max(), 3),
+             low_full = MakeRequest(1, 2, TimePoint::max(), 3),
+             urgent = MakeRequest(2, 2, TimePoint::max(), 1);
   const TimePoint later = kStart + microseconds(100);
   ASSERT_TRUE(queue.Push(low.get(), kStart));
   ASSERT_TRUE(queue.Push(low_full.get(), later));
@@ -249,19 +250,17 @@ TEST(RequestQueue, AFullBucketOfUrgentRequestsGoesBeforeOthersThatWaitedLongEnou
 TEST(RequestQueue, UrgentRequestsGoFirstUntilOthersHaveAged) {
   RequestQueue queue({.max_rows = 2});
   const auto make = [](int key, int priority) {
-    auto made = MakeRequest(key);
-    made->priority = priority;
-    return made;
+    return MakeRequest(key, 1, TimePoint::max(), priority);
   };
   const auto low1 = make(0, 3), low2 = make(0, 9), usual = make(0, 2), urgent = make(1, 1),
              beyond = make(1, -3), aged = make(2, 3), late = make(3, 2);
-  for (Request* one : {low1.get(), low2.get(), usual.get(), urgent.get(), beyond.get()})
+  for (Queued* one : {low1.get(), low2.get(), usual.get(), urgent.get(), beyond.get()})
     ASSERT_TRUE(queue.Push(one, kStart));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(urgent.get(), beyond.get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(usual.get(), low1.get()));
   ASSERT_TRUE(queue.Remove(low2.get()));
   ASSERT_TRUE(queue.Push(aged.get(), kStart));
-  ASSERT_TRUE(queue.Push(late.get(), kStart + tuning::kPriorityAging + microseconds(1)));
+  ASSERT_TRUE(queue.Push(late.get(), kStart + kPriorityAging + microseconds(1)));
   EXPECT_EQ(queue.Oldest()->enqueued, kStart);
   EXPECT_THAT(Take(queue, kStart), ElementsAre(aged.get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(late.get()));
@@ -269,11 +268,9 @@ TEST(RequestQueue, UrgentRequestsGoFirstUntilOthersHaveAged) {
 
 TEST(RequestQueue, CountsTheWorkAheadOfARequest) {
   RequestQueue queue({});
-  const auto a = MakeRequest(0), b = MakeRequest(0);
+  const auto a = MakeRequest(0), b = MakeRequest(0, 1, TimePoint::max(), 3);
   a->work = milliseconds(3);
-  a->priority = 2;
   b->work = milliseconds(4);
-  b->priority = 3;
   ASSERT_TRUE(queue.Push(a.get(), kStart));
   ASSERT_TRUE(queue.Push(b.get(), kStart));
   EXPECT_EQ(queue.load().WorkAhead(0), Duration::zero());

@@ -9,11 +9,16 @@
 #include "base/budget.h"
 #include "base/retry_after.h"
 #include "base/status.h"
-#include "server/request/tuning.h"
 #include "server/scheduling/admission.h"
 
 namespace floe::server {
 namespace {
+
+// Of the time after which a refused caller may try again: estimates for longer are worth little.
+constexpr Duration kLongestRetry = std::chrono::seconds(10);
+
+// For runs that were cancelled by Stop, until they are left alone.
+constexpr Duration kLastStep = std::chrono::seconds(1);
 
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -24,7 +29,7 @@ struct EstimatedRun {
   int64_t rows = 0;                   // of that run
 };
 
-EstimatedRun EstimateRun(const Request& request, const SchedulerState& state) {
+EstimatedRun EstimateRun(const Queued& request, const SchedulerState& state) {
   const Binding& binding = request.binding;
   const int64_t full = state.options.limits.MaxRows(binding);
   EstimatedRun estimated;
@@ -38,7 +43,7 @@ EstimatedRun EstimateRun(const Request& request, const SchedulerState& state) {
   return estimated;
 }
 
-bool Refuse(Request* request, Outcome outcome, absl::Status status) {
+bool Refuse(Queued* request, Outcome outcome, absl::Status status) {
   request->outcome = outcome;
   request->status = std::move(status);
   return false;
@@ -55,11 +60,11 @@ absl::Status QueueFullError(const SchedulerState& state)
                    " requests, ", load.bytes, " bytes, expected to take ", Millis(wait),
                    " ms); try again later, or raise max_enqueued_batches or workers"));
   // When half of what waits has run there is room, and still work.
-  return WithRetryAfter(full, std::min<Duration>(wait / 2, tuning::kLongestRetry));
+  return WithRetryAfter(full, std::min<Duration>(wait / 2, kLongestRetry));
 }
 
 // Whether it may by its expected cost, which the request remembers.
-bool IsAffordable(Request* request, const EstimatedRun& estimated, TimePoint now,
+bool IsAffordable(Queued* request, const EstimatedRun& estimated, TimePoint now,
                   SchedulerState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   CostProfile& profile = state.profiles.Of(*request, *state.executor);
   request->work = profile.Expect(estimated.share, request->binding.rows);
@@ -92,15 +97,16 @@ bool IsAffordable(Request* request, const EstimatedRun& estimated, TimePoint now
 }
 
 // Whether the request may wait; otherwise its outcome and status say why not.
-bool MayWait(Request* request, const EstimatedRun& estimated, TimePoint now, SchedulerState& state)
+bool MayWait(Queued* request, const EstimatedRun& estimated, TimePoint now, SchedulerState& state)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   const bool is_part = request->whole != nullptr;  // and the whole was admitted
   if (is_part ? state.given_up.load() : state.stopping)
     return Refuse(request, Outcome::kRefusedStopped, state.StoppingError());
-  if (request->cancel != nullptr && request->cancel->cancelled())
+  if (const auto& cancel = request->call.cancel; cancel != nullptr && cancel->cancelled())
     return Refuse(request, Outcome::kCancelled, CallerLeftError());
   if (!is_part && !IsAffordable(request, estimated, now, state)) return false;
-  if (state.quarantine.Has(request->principal, now)) request->quarantine = request->principal;
+  const uint64_t principal = request->call.principal;
+  if (state.quarantine.Has(principal, now)) request->quarantine = principal;
   return true;
 }
 
@@ -122,7 +128,7 @@ void GiveUp(SchedulerState& state) {
     for (int slot = 0; slot < state.slots.size(); ++slot) {
       SlotUse& use = state.slots[slot];
       if (use.abandoned) use.abandoned->Cancel();
-      if (use.busy() && use.batch.size() == 1) runs.push_back(use.batch[0]->cancel);
+      if (use.busy() && use.batch.size() == 1) runs.push_back(use.batch[0]->call.cancel);
     }
   }
   for (const auto& run : runs)
@@ -135,7 +141,7 @@ Scheduler::Scheduler(std::unique_ptr<Executor> executor, Options options)
     : state_(std::move(executor), std::move(options)),
       expiry_(state_),
       workers_(state_),
-      large_requests_(state_, [this](std::unique_ptr<Request> part) { Enqueue(part.release()); }) {
+      large_requests_(state_, [this](std::unique_ptr<Queued> part) { Enqueue(part.release()); }) {
   if (state_.options.threads == 0) return;
   try {
     auto ends = state_.options.end_threads;
@@ -151,16 +157,27 @@ Scheduler::Scheduler(std::unique_ptr<Executor> executor, Options options)
 
 Scheduler::~Scheduler() { Stop(); }
 
-void Scheduler::Submit(std::unique_ptr<Request> owned) {
-  Request* const request = owned.release();  // until it is answered
+void Scheduler::Submit(Request call) {
+  Queued* request = nullptr;  // until it is answered
+  const absl::Status made = CatchOutOfMemory([&] {
+    request = new Queued(std::move(call));
+    return absl::OkStatus();
+  });
+  if (!made.ok()) {
+    state_.completion.counts().Add(Outcome::kFailed, made);
+    return call.complete(made, {});
+  }
   const TimePoint now = request->enqueued = state_.Now();
-  if (request->cancel != nullptr && request->cancel->cancelled())
+  if (const auto& cancel = request->call.cancel; cancel != nullptr && cancel->cancelled())
     return state_.completion.Answer(request, Outcome::kCancelled, CallerLeftError());
   if (request->deadline == TimePoint::max() && state_.options.default_timeout < Duration::max())
-    request->deadline = std::min(now, request->arrived) + state_.options.default_timeout;
+    request->deadline = std::min(now, request->call.arrived) + state_.options.default_timeout;
   if (request->deadline <= now)
     return state_.completion.Answer(request, Outcome::kExpired, ExpiredError());
-  const absl::Status bound = CatchOutOfMemory([&] { return state_.executor->Bind(request); });
+  const absl::Status bound = CatchOutOfMemory([&]() -> absl::Status {
+    FLOE_ASSIGN_OR_RETURN(request->binding, state_.executor->Bind(*request->asked));
+    return absl::OkStatus();
+  });
   if (!bound.ok()) return state_.completion.Answer(request, Outcome::kFailed, bound);
   if (request->binding.splittable &&
       request->binding.rows > state_.options.limits.MaxRows(request->binding))
@@ -169,12 +186,12 @@ void Scheduler::Submit(std::unique_ptr<Request> owned) {
   Enqueue(request);
 }
 
-void Scheduler::Enqueue(Request* request) {
+void Scheduler::Enqueue(Queued* request) {
   const EstimatedRun estimated = EstimateRun(*request, state_);
   // Set before the request is queued: afterwards a worker may finish and free it at any moment. A
   // caller that leaves before finds nothing to remove; MayWait looks once more.
-  if (request->cancel != nullptr)
-    request->cancel->SetListener(request, [this, request] { Cancel(state_, request); });
+  if (const auto& cancel = request->call.cancel; cancel != nullptr)
+    cancel->SetListener(request, [this, request] { Cancel(state_, request); });
   bool queued = false, wake_worker = false;
   {
     MutexLock lock(state_.mutex);
@@ -195,12 +212,12 @@ void Scheduler::Enqueue(Request* request) {
 }
 
 // Admits a request of more rows than a run may have.
-void Scheduler::Split(Request* whole) {
+void Scheduler::Split(Queued* whole) {
   const EstimatedRun estimated = EstimateRun(*whole, state_);
   whole->outcome = Outcome::kFailed;  // unless another is set
   // A caller that leaves before finds nothing to remove; MayWait looks once more.
-  if (whole->cancel != nullptr)
-    whole->cancel->SetListener(whole, [this, whole] { Cancel(state_, whole); });
+  if (const auto& cancel = whole->call.cancel; cancel != nullptr)
+    cancel->SetListener(whole, [this, whole] { Cancel(state_, whole); });
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
     FLOE_RETURN_IF_ERROR(CheckOutputBytes(*whole));
     MutexLock lock(state_.mutex);
@@ -237,7 +254,7 @@ bool Scheduler::StopBy(TimePoint deadline) {
     }
   } else if (deadline < TimePoint::max() && !AwaitIdle(state_, deadline)) {
     GiveUp(state_);
-    if (!AwaitIdle(state_, Clock::Steady().Now() + tuning::kLastStep)) return false;
+    if (!AwaitIdle(state_, Clock::Steady().Now() + kLastStep)) return false;
   }
   workers_.Join();
   {

@@ -16,8 +16,8 @@ namespace floe::server {
 
 // An idle worker takes what is queued at once, unless the limits name a timeout. At low load a
 // quick request runs on the thread that brought it: while nothing is queued, a slot is idle, and
-// either nothing runs or batches gain little (tuning::kInlineGain). The gain counts only while
-// something runs: a request that finds the model idle has nobody to share a batch with.
+// either nothing runs or batches gain little (kInlineGain of workers.cc). The gain counts only
+// while something runs: a request that finds the model idle has nobody to share a batch with.
 //
 // Threading: any thread may call Submit. It has threads of its own: the workers, one that ends late
 // requests, and one that answers those. With no workers there are none, and Step() does the work.
@@ -37,7 +37,7 @@ class Scheduler {
   // - UNAVAILABLE: after Stop.
   // Nothing is refused for its expected time while a slot is idle and the queue empty. Where all
   // requests of a cost profile are refused so, one is taken now and then.
-  void Submit(std::unique_ptr<Request> request);
+  void Submit(Request request);
 
   // Refuses new requests, finishes those it has (without workers: UNAVAILABLE) and ends its
   // threads. May be called again. Not from inside a request's `complete`.
@@ -71,8 +71,8 @@ class Scheduler {
   bool Step() { return workers_.Step(); }
 
  private:
-  void Enqueue(Request* request);
-  void Split(Request* whole);
+  void Enqueue(Queued* request);
+  void Split(Queued* whole);
 
   mutable SchedulerState state_;
   Expiry expiry_;

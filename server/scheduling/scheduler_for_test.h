@@ -25,10 +25,10 @@ class Doubler : public Executor {
   explicit Doubler(int slots = 1) : outputs_(slots), busy_(slots) {}
 
   int slots() const override { return static_cast<int>(outputs_.size()); }
-  absl::Status Bind(Request* request) override {
-    const auto& inputs = request->inputs;
+  absl::StatusOr<Binding> Bind(const Inference& asked) override {
+    const auto& inputs = asked.inputs;
     if (inputs[0].shape.rank() != 1) return absl::InvalidArgumentError("rank 1 expected");
-    Binding& binding = request->binding;
+    Binding binding;
     binding.key = this;
     binding.rows = inputs[0].shape.dim(0);
     binding.bytes = inputs[0].bytes();
@@ -38,11 +38,12 @@ class Doubler : public Executor {
     binding.splittable = splittable;
     binding.quick = quick;
     binding.batch_gain = batch_gain;
-    return absl::OkStatus();
+    return binding;
   }
-  Duration Expect(const Request&, int64_t rows) const override { return rows * row_takes; }
-  std::string Describe(const Request&) const override { return "twice"; }
-  absl::Status Run(int slot, absl::Span<Request* const> batch, const RunLimits& limits) override {
+  Duration Expect(const Bound&, int64_t rows) const override { return rows * row_takes; }
+  std::string Describe(const Bound&) const override { return "twice"; }
+  absl::Status Run(int slot, absl::Span<const Bound* const> batch,
+                   const RunLimits& limits) override {
     EXPECT_FALSE(busy_[slot].exchange(true)) << "two runs on one slot";
     const auto idle = absl::MakeCleanup([&] { busy_[slot] = false; });
     if (on_run) on_run(batch);
@@ -50,8 +51,8 @@ class Doubler : public Executor {
     std::vector<int64_t>& out = outputs_[slot];
     out.clear();
     bool bad = false, endless = false;
-    for (const Request* request : batch) {
-      const TensorView& in = request->inputs[0];
+    for (const Bound* bound : batch) {
+      const TensorView& in = bound->asked->inputs[0];
       for (int64_t i = 0; i < in.elements(); ++i) {
         bad |= in.as<int64_t>()[i] < 0;
         endless |= in.as<int64_t>()[i] == kEndless;
@@ -63,9 +64,9 @@ class Doubler : public Executor {
     if (endless && limits.deadline < TimePoint::max()) return absl::DeadlineExceededError("late");
     return absl::OkStatus();
   }
-  void Outputs(int slot, const Request& request, int64_t first_row, TensorViews* views) override {
+  void Outputs(int slot, const Bound& bound, int64_t first_row, TensorViews* views) override {
     views->push_back(
-        {DType::kInt64, Shape({request.binding.rows}), outputs_[slot].data() + first_row});
+        {DType::kInt64, Shape({bound.binding.rows}), outputs_[slot].data() + first_row});
   }
 
   void Trim(int slot) override {
@@ -79,7 +80,7 @@ class Doubler : public Executor {
   std::optional<int64_t> output_bytes;  // that a request is said to have
   Duration row_takes = Duration::zero();
   std::function<void(const RunLimits&)> on_limits;
-  std::function<void(absl::Span<Request* const>)> on_run;
+  std::function<void(absl::Span<const Bound* const>)> on_run;
   std::vector<int> trimmed;  // slots, in order
 
  private:
@@ -103,14 +104,16 @@ struct Call {
   explicit Call(std::vector<int64_t> v, int64_t b = 0) : values(std::move(v)), bucket(b) {}
   ~Call() { EXPECT_TRUE(!requested || answers > 0) << "its answer would come to nobody"; }
 
-  std::unique_ptr<Request> MakeRequest(TimePoint deadline = TimePoint::max()) {
+  Request MakeRequest(TimePoint deadline = TimePoint::max()) {
+    return MakeRequest(Shape({static_cast<int64_t>(values.size())}), deadline);
+  }
+  // Of rows that are said to have this shape.
+  Request MakeRequest(const Shape& shape, TimePoint deadline = TimePoint::max()) {
     requested = true;
-    auto request = std::make_unique<Request>();
-    request->inputs = {{DType::kInt64, Shape({static_cast<int64_t>(values.size())}), values.data()},
-                       {DType::kInt64, Shape(), &bucket}};
-    request->deadline = deadline;
-    request->cancel = cancel;
-    request->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& took) {
+    const auto asked = std::make_shared<Inference>();
+    asked->inputs = {{DType::kInt64, shape, values.data()}, {DType::kInt64, Shape(), &bucket}};
+    Request request{.asked = asked, .deadline = deadline, .cancel = cancel};
+    request.complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& took) {
       status = outputs.status();
       timings = took;
       answered_by = std::this_thread::get_id();
@@ -145,10 +148,10 @@ struct Stepped {
                    Duration default_timeout = Duration::max()) {
     auto owned = std::make_unique<Doubler>(slots);
     executor = owned.get();
-    executor->on_run = [this](absl::Span<Request* const> batch) {
+    executor->on_run = [this](absl::Span<const Bound* const> batch) {
       batches.emplace_back();
-      for (const Request* request : batch)
-        batches.back().push_back(request->inputs[0].as<int64_t>()[0]);
+      for (const Bound* bound : batch)
+        batches.back().push_back(bound->asked->inputs[0].as<int64_t>()[0]);
     };
     scheduler = std::make_unique<Scheduler>(std::move(owned),
                                             Scheduler::Options{.limits = limits,

@@ -19,7 +19,7 @@ SchedulerProgress ProgressOf(const SchedulerState& state, TimePoint now)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   SchedulerProgress progress;
   progress.queued = state.queue.load().requests;
-  if (const Request* oldest = state.queue.Oldest(); oldest != nullptr)
+  if (const Queued* oldest = state.queue.Oldest(); oldest != nullptr)
     progress.waiting_since =
         oldest->enqueued + (state.stopping ? Duration::zero() : state.options.limits.timeout);
   progress.workers = state.options.workers();
@@ -81,7 +81,7 @@ SchedulerStats Scheduler::Stats() const {
   const QueueLoad& load = state_.queue.load();
   stats.queued_rows = load.rows;
   stats.queued_bytes = load.bytes;
-  if (const Request* oldest = state_.queue.Oldest(); oldest != nullptr)
+  if (const Queued* oldest = state_.queue.Oldest(); oldest != nullptr)
     stats.oldest_wait = now - oldest->enqueued;
   stats.queue_wait = TimesOf(state_.queue_waits, now);
   stats.run = TimesOf(state_.run_times, now);

@@ -31,7 +31,7 @@ class RandomSchedule {
                   .max_queued_rows = Pick(2) == 0 ? kMostRows : 4 * kMostRows,
                   .max_bytes = kMostRows * sizeof(int64_t)},
                  1 + Pick(2)) {
-    stepped_.executor->on_run = [this](absl::Span<Request* const> batch) { CheckRun(batch); };
+    stepped_.executor->on_run = [this](absl::Span<const Bound* const> batch) { CheckRun(batch); };
     stepped_.executor->row_takes = microseconds(Pick(3));
   }
 
@@ -94,8 +94,8 @@ class RandomSchedule {
     if (has_deadline) with_deadline_.insert(&call);
     auto request = call.MakeRequest(has_deadline ? stepped_.clock.Now() + microseconds(Pick(40))
                                                  : TimePoint::max());
-    request->priority = Pick(2) == 0 ? kDefaultPriority : 1 + Pick(kPriorities);
-    request->principal = Pick(4);
+    request.priority = Pick(2) == 0 ? kDefaultPriority : 1 + Pick(kPriorities);
+    request.principal = Pick(4);
     int64_t waiting = static_cast<int64_t>(values.size());  // and this one, at most
     for (const auto& other : calls_)
       if (other.get() != &call && other->answers == 0)
@@ -105,17 +105,20 @@ class RandomSchedule {
     EXPECT_NE(call.status.code(), absl::StatusCode::kResourceExhausted);
   }
 
-  void CheckRun(absl::Span<Request* const> batch) {
+  void CheckRun(absl::Span<const Bound* const> batch) {
     int64_t rows = 0;
-    for (const Request* request : batch) {
-      const int64_t bucket = *request->inputs[1].as<int64_t>();
+    const uint64_t quarantine = static_cast<const Queued*>(batch[0])->quarantine;
+    for (const Bound* bound : batch) {
+      const auto* const request = static_cast<const Queued*>(bound);
+      const auto& inputs = bound->asked->inputs;
+      const int64_t bucket = *inputs[1].as<int64_t>();
       rows += request->binding.rows;
-      EXPECT_EQ(bucket, *batch[0]->inputs[1].as<int64_t>());
-      EXPECT_EQ(request->quarantine, batch[0]->quarantine);
+      EXPECT_EQ(bucket, *batch[0]->asked->inputs[1].as<int64_t>());
+      EXPECT_EQ(request->quarantine, quarantine);
       if (request->binding.rows > max_rows_ || request->whole != nullptr) continue;  // in no bucket
-      const auto* const values = request->inputs[0].as<int64_t>();
+      const auto* const values = inputs[0].as<int64_t>();
       if (values[0] < 0 || !started_.insert(values).second) continue;  // once more, by halves
-      int64_t& last = last_started_[{bucket, request->priority, request->quarantine}];
+      int64_t& last = last_started_[{bucket, request->call.priority, quarantine}];
       EXPECT_GE(values[0], last);
       last = values[0];
     }
@@ -216,7 +219,7 @@ TEST(Scheduler, AnswersOfALargeBatchSayWhetherMoreRequestsWait) {
 TEST(Scheduler, LateRequestsAreAnsweredWhileTheWorkerIsBusy) {
   std::atomic<bool> go{false};
   auto executor = std::make_unique<Doubler>();
-  executor->on_run = [&go](absl::Span<Request* const>) {
+  executor->on_run = [&go](absl::Span<const Bound* const>) {
     while (!go) std::this_thread::yield();
   };
   Scheduler scheduler(std::move(executor), {.threads = 1, .name = "busy"});

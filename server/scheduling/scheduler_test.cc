@@ -76,9 +76,7 @@ TEST(Scheduler, SlotsThatStayIdleAreTrimmedOnce) {
 TEST(Scheduler, WhatBindRefusesNeverQueues) {
   Stepped s;
   Call call({1});
-  auto request = call.MakeRequest();
-  request->inputs[0].shape = Shape({1, 1});
-  s.scheduler->Submit(std::move(request));
+  s.scheduler->Submit(call.MakeRequest(Shape({1, 1})));
   call.ExpectCode(absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(s.scheduler->Step());
 }
@@ -99,7 +97,7 @@ TEST(Scheduler, AHalfThatNobodyWaitsForEndsAlone) {
   Stepped s;
   Call a({1}), b({2}), bad({-1}), c({3});
   int run = 0;
-  s.executor->on_run = [&](absl::Span<Request* const>) {
+  s.executor->on_run = [&](absl::Span<const Bound* const>) {
     if (++run != 2) return;
     a.cancel->Cancel();
     b.cancel->Cancel();
@@ -114,7 +112,7 @@ TEST(Scheduler, AHalfThatNobodyWaitsForEndsAlone) {
 
 TEST(Scheduler, SaysWhereTheTimeWent) {
   Stepped s;
-  s.executor->on_run = [&s](absl::Span<Request* const>) { s.clock.Advance(milliseconds(7)); };
+  s.executor->on_run = [&s](absl::Span<const Bound* const>) { s.clock.Advance(milliseconds(7)); };
   Call a({1, 2}), b({3});
   s.scheduler->Submit(a.MakeRequest());
   s.clock.Advance(milliseconds(3));
@@ -148,7 +146,7 @@ Duration MedianLateness() {
   absl::Notification entered, released;
   absl::BlockingCounter answered(static_cast<int>(late.size()));
   auto executor = std::make_unique<Doubler>();
-  executor->on_run = [&](absl::Span<Request* const>) {
+  executor->on_run = [&](absl::Span<const Bound* const>) {
     entered.Notify();
     released.WaitForNotification();
   };
@@ -295,7 +293,7 @@ TEST(Scheduler, ProgressShowsWorkThatDoesNotMove) {
   EXPECT_FALSE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
   s.clock.Advance(seconds(1));
   EXPECT_TRUE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
-  s.executor->on_run = [&s](absl::Span<Request* const>) {
+  s.executor->on_run = [&s](absl::Span<const Bound* const>) {
     EXPECT_EQ(s.scheduler->Progress().runs.size(), 1u);
     s.clock.Advance(seconds(3));
   };
@@ -314,7 +312,7 @@ TEST(Scheduler, ProgressShowsWorkThatDoesNotMove) {
 TEST(Scheduler, TheSlowestRunFades) {
   Stepped s;
   Duration takes = seconds(100);
-  s.executor->on_run = [&](absl::Span<Request* const>) { s.clock.Advance(takes); };
+  s.executor->on_run = [&](absl::Span<const Bound* const>) { s.clock.Advance(takes); };
   const auto run = [&s] {
     Call call({1});
     s.scheduler->Submit(call.MakeRequest());
@@ -333,7 +331,9 @@ TEST(Scheduler, TheSlowestRunFades) {
 
 TEST(Scheduler, HowLongAFailedRunTookSaysNothing) {
   Stepped s;
-  s.executor->on_run = [&s](absl::Span<Request* const>) { s.clock.Advance(std::chrono::hours(1)); };
+  s.executor->on_run = [&s](absl::Span<const Bound* const>) {
+    s.clock.Advance(std::chrono::hours(1));
+  };
   Call bad({-1});
   s.scheduler->Submit(bad.MakeRequest());
   s.Drain();
@@ -364,7 +364,7 @@ TEST(Scheduler, ADeadlineEndsTheWaitForAFullerBatch) {
 
 TEST(Scheduler, AStuckRunIsNamedOnce) {
   Stepped s({}, 2);
-  s.executor->on_run = [&s](absl::Span<Request* const>) {
+  s.executor->on_run = [&s](absl::Span<const Bound* const>) {
     EXPECT_TRUE(s.scheduler->NewlyStuck(s.clock.Now()).empty());
     s.clock.Advance(seconds(11));
     EXPECT_EQ(s.scheduler->NewlyStuck(s.clock.Now()).size(), 1u);
@@ -380,7 +380,7 @@ TEST(Scheduler, ALargeRequestMayTakeAsManyTimesLonger) {
   Stepped s({.max_rows = 2});
   s.executor->splittable = false;
   bool stuck_at_60 = true, stuck_at_601 = false;
-  s.executor->on_run = [&](absl::Span<Request* const> batch) {
+  s.executor->on_run = [&](absl::Span<const Bound* const> batch) {
     if (batch[0]->binding.rows <= 2) return s.clock.Advance(seconds(3));
     s.clock.Advance(seconds(60));
     stuck_at_60 = IsStuck(s.scheduler->Progress(), s.clock.Now());
@@ -433,7 +433,7 @@ TEST(Scheduler, ACallerWhoFailsABatchIsInQuarantineForASecond) {
   Call bad({-1}), good({1});
   const auto submit = [&s](Call& call, uint64_t caller) {
     auto request = call.MakeRequest();
-    request->principal = caller;
+    request.principal = caller;
     s.scheduler->Submit(std::move(request));
   };
   submit(bad, 7);
@@ -497,8 +497,8 @@ TEST(Scheduler, MemoryThatRunsOutEndsOneRequest) {
   Stepped s({.max_rows = 2});
   Call large({1}), small({2}), greedy({3});
   auto request = large.MakeRequest();
-  request->complete = [&, done = request->complete](const absl::StatusOr<Outputs>& outputs,
-                                                    const Timings& timings) {
+  request.complete = [&, done = request.complete](const absl::StatusOr<Outputs>& outputs,
+                                                  const Timings& timings) {
     if (outputs.ok()) throw std::bad_alloc();
     done(outputs, timings);
   };
@@ -510,7 +510,7 @@ TEST(Scheduler, MemoryThatRunsOutEndsOneRequest) {
   EXPECT_EQ(s.scheduler->Stats()[Outcome::kAnswered], 1u);
   EXPECT_EQ(s.scheduler->Stats()[Outcome::kFailed], 1u);
 
-  s.executor->on_run = [](absl::Span<Request* const>) { throw std::length_error("too long"); };
+  s.executor->on_run = [](absl::Span<const Bound* const>) { throw std::length_error("too long"); };
   s.scheduler->Submit(greedy.MakeRequest());
   s.Drain();
   greedy.ExpectCode(absl::StatusCode::kResourceExhausted);

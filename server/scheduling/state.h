@@ -18,7 +18,6 @@
 #include "base/recent_times.h"
 #include "base/threads.h"
 #include "server/executor/executor.h"
-#include "server/request/tuning.h"
 #include "server/scheduling/completion.h"
 #include "server/scheduling/profile.h"
 #include "server/scheduling/queue.h"
@@ -65,7 +64,7 @@ struct SlotUse {
   int worker = -1;  // whose thread it is on; -1: a caller's
   bool failed = false;
   bool reported = false;                 // that it is stuck
-  absl::Span<Request* const> batch;      // empty once the run is over
+  absl::Span<Queued* const> batch;       // empty once the run is over
   std::optional<CancelToken> abandoned;  // of a run of several requests: all have left
 
   bool busy() const { return started != TimePoint::max(); }
@@ -74,10 +73,15 @@ struct SlotUse {
 // What each slot of an executor runs. Threading: the caller locks.
 class SlotTable {
  public:
+  // A slot that is idle for so long gives back its memory. One that only the warm-up has used does
+  // so sooner: of many models that are loaded at once, few are asked at once.
+  static constexpr Duration kTrimAfter = std::chrono::minutes(1);
+  static constexpr Duration kTrimUnaskedAfter = std::chrono::seconds(1);
+
   // The warm-up has used them all until `now`.
   SlotTable(int slots, TimePoint now) : slots_(slots) {
     for (int slot = slots - 1; slot >= 0; --slot) {
-      slots_[slot].idle_since = now - (tuning::kTrimAfter - tuning::kTrimUnaskedAfter);
+      slots_[slot].idle_since = now - (kTrimAfter - kTrimUnaskedAfter);
       idle_.push_back(slot);
     }
   }
@@ -121,8 +125,8 @@ class SlotTable {
   std::vector<int> idle_;  // last used at the end
 };
 
-// Callers whose requests made others' batches fail, each for tuning::kQuarantine. Of more than fit
-// the oldest are forgotten. Threading: the caller locks.
+// Callers whose requests made others' batches fail, each for a moment. Of more than fit the oldest
+// are forgotten. Threading: the caller locks.
 class Quarantine {
  public:
   void Add(uint64_t principal, TimePoint now) {
@@ -131,7 +135,7 @@ class Quarantine {
     if (place == entries_.end())
       place = std::min_element(entries_.begin(), entries_.end(),
                                [](const Entry& a, const Entry& b) { return a.until < b.until; });
-    last_until_ = now + tuning::kQuarantine;
+    last_until_ = now + kFor;
     *place = {principal, last_until_};
   }
   bool Has(uint64_t principal, TimePoint now) const {
@@ -142,6 +146,7 @@ class Quarantine {
   }
 
  private:
+  static constexpr Duration kFor = std::chrono::seconds(1);
   struct Entry {
     uint64_t principal = 0;
     TimePoint until = TimePoint::min();

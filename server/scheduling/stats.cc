@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -39,10 +38,13 @@ std::string Formed(const BatchCounts& batches, const std::vector<Count>& how) {
   return absl::StrCat(text, "; closed: ", Listed(closed));
 }
 
+// A run is stuck after so long, or after so many times the slowest run.
+constexpr Duration kStuckAfter = std::chrono::seconds(10);
+constexpr int kStuckTimes = 20;
+
 Duration StuckAfter(const SchedulerProgress& progress, double batches) {
-  const auto usual =
-      std::chrono::duration_cast<Duration>(tuning::kStuckTimes * batches * progress.slowest);
-  return std::max(tuning::kStuckAfter, usual);
+  const auto usual = std::chrono::duration_cast<Duration>(kStuckTimes * batches * progress.slowest);
+  return std::max(kStuckAfter, usual);
 }
 
 }  // namespace

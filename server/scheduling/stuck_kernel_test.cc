@@ -66,9 +66,9 @@ TEST(StuckKernel, ItsModelIsStuckAndANeighbourIsNot) {
   stuck->Submit(never.MakeRequest(stuck_model));
   while (!entered) std::this_thread::yield();
   auto late = behind.MakeRequest(stuck_model);
-  late->deadline = Clock::Steady().Now() + std::chrono::milliseconds(5);
+  late.deadline = Clock::Steady().Now() + std::chrono::milliseconds(5);
   std::atomic<bool> answered{false};
-  late->complete = [&](const absl::StatusOr<Outputs>& outputs, const Timings&) {
+  late.complete = [&](const absl::StatusOr<Outputs>& outputs, const Timings&) {
     EXPECT_EQ(outputs.status().code(), absl::StatusCode::kDeadlineExceeded);
     answered = true;
   };

@@ -4,10 +4,15 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "server/request/tuning.h"
 #include "server/scheduling/expiry.h"
 
 namespace floe::server {
+namespace {
+
+// While something runs, a quick request joins the queue where batches gain more than this.
+constexpr double kInlineGain = 1.2;
+
+}  // namespace
 
 void Workers::Start() {
   ThreadTraits traits = state_.options.traits;
@@ -25,9 +30,9 @@ void Workers::Join() {
   threads_.clear();
 }
 
-int Workers::TakeSlot(absl::Span<Request* const> batch, BatchClose close, int worker,
+int Workers::TakeSlot(absl::Span<Queued* const> batch, BatchClose close, int worker,
                       TimePoint now) {
-  const Request& first = *batch[0];
+  const Queued& first = *batch[0];
   const int slot = state_.slots.Take();
   SlotUse& use = state_.slots[slot];
   use.started = now;
@@ -36,7 +41,7 @@ int Workers::TakeSlot(absl::Span<Request* const> batch, BatchClose close, int wo
   use.failed = use.reported = false;
   use.batch = batch;
   use.abandoned.reset();
-  for (Request* request : batch) {
+  for (Queued* request : batch) {
     use.rows += request->binding.rows;
     request->timings.queue = now - request->enqueued;
     state_.queue_waits.Add(request->timings.queue, now);
@@ -85,7 +90,7 @@ void Workers::SlotIsFree() {
 
 void Workers::TrimIdle(TimePoint now) {
   state_.mutex.Lock();
-  for (int slot; (slot = state_.slots.TakeUnused(now - tuning::kTrimAfter)) >= 0;) {
+  for (int slot; (slot = state_.slots.TakeUnused(now - SlotTable::kTrimAfter)) >= 0;) {
     state_.mutex.Unlock();
     state_.executor->Trim(slot);
     state_.mutex.Lock();
@@ -118,7 +123,7 @@ int Workers::WaitForBatch(Batch* batch, int worker) {
   }
 }
 
-void Workers::RunOn(int slot, absl::Span<Request*> batch) {
+void Workers::RunOn(int slot, absl::Span<Queued*> batch) {
   batches_.Run(slot, batch);
   MutexLock lock(state_.mutex);
   ReleaseSlot(slot);
@@ -157,15 +162,15 @@ bool Workers::Step() {
   return true;
 }
 
-bool Workers::TryInline(Request* request) {
+bool Workers::TryInline(Queued* request) {
   const Binding& binding = request->binding;
-  const absl::Span<Request*> batch(&request, 1);
+  const absl::Span<Queued*> batch(&request, 1);
   int slot;
   {
     MutexLock lock(state_.mutex);
     // A queued request was here first, so it must not be overtaken.
     if (state_.stopping || !state_.queue.load().empty() || !state_.slots.any_idle()) return false;
-    if (state_.slots.any_busy() && binding.batch_gain > tuning::kInlineGain) return false;
+    if (state_.slots.any_busy() && binding.batch_gain > kInlineGain) return false;
     slot = TakeSlot(batch, binding.unbatchable ? BatchClose::kUnbatchable : BatchClose::kIdle,
                     /*worker=*/-1, request->enqueued);
     ++state_.counts.inline_runs;

@@ -21,7 +21,7 @@ class Workers {
   // One batch, if one is due, on this thread.
   bool Step();
   // Runs the request on this thread, if load is low; false: nothing has changed.
-  bool TryInline(Request* request);
+  bool TryInline(Queued* request);
   // As Scheduler::TrimIdle.
   void TrimIdle(TimePoint now);
 
@@ -29,9 +29,9 @@ class Workers {
   void Work(int index);
   int TakeBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
   int WaitForBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
-  void RunOn(int slot, absl::Span<Request*> batch);
+  void RunOn(int slot, absl::Span<Queued*> batch);
   // Marks the idle slot last used as running the batch.
-  int TakeSlot(absl::Span<Request* const> batch, BatchClose close, int worker, TimePoint now)
+  int TakeSlot(absl::Span<Queued* const> batch, BatchClose close, int worker, TimePoint now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
   // Learns from the run and lets the next one have the slot.
   void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);

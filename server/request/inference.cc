@@ -1,6 +1,6 @@
-// What every request has in common: its signature, the names of its inputs and outputs, the memory
-// of its inputs, and the parts of a large one.
-#include "server/request/request.h"
+// What every inference has in common: its signature, the names of its inputs and outputs, and the
+// memory of its inputs.
+#include "server/request/inference.h"
 
 #include <string>
 
@@ -13,6 +13,9 @@
 
 namespace floe::server {
 namespace {
+
+// Smaller inputs are decoded without asking the memory limit.
+constexpr int64_t kUnpaidInputBytes = int64_t{64} << 10;
 
 std::vector<std::string> Keys(const std::vector<SignatureTensor>& tensors) {
   std::vector<std::string> keys;
@@ -37,16 +40,16 @@ std::string TakenInputs(const std::vector<SignatureTensor>& inputs) {
   return text.empty() ? "(none)" : text;
 }
 
-absl::Status WrongInputs(absl::Span<const std::string_view> keys, const Request& request) {
-  const auto& taken = request.signature->def().inputs;
+absl::Status WrongInputs(absl::Span<const std::string_view> keys, const Inference& asked) {
+  const auto& taken = asked.signature->def().inputs;
   std::string hint;  // one: the lists show the rest
   for (const std::string_view key : keys)
-    if (hint.empty() && request.signature->FindInput(key) < 0)
+    if (hint.empty() && asked.signature->FindInput(key) < 0)
       hint = absl::StrCat("; unknown ", Quoted(key), NearestHint(key, taken));
   std::vector<std::string> sent(keys.begin(), keys.end());
   absl::c_sort(sent);  // protobuf's maps have no order of their own
   sent.erase(std::unique(sent.begin(), sent.end()), sent.end());
-  return absl::InvalidArgumentError(absl::StrCat(ModelAndSignature(request), " takes inputs ",
+  return absl::InvalidArgumentError(absl::StrCat(ModelAndSignature(asked), " takes inputs ",
                                                  TakenInputs(taken), ", but ", QuotedList(sent),
                                                  " were sent", hint));
 }
@@ -66,7 +69,7 @@ absl::Status InputStorage::Charge(int64_t bytes) {
 }
 
 absl::Status InputStorage::Pay(int64_t bytes) {
-  if (memory_ == nullptr || bytes < tuning::kUnpaidInputBytes) return absl::OkStatus();
+  if (memory_ == nullptr || bytes < kUnpaidInputBytes) return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(MemoryShare share, memory_->Take(bytes));
   paid_.Add(std::move(share));
   return absl::OkStatus();
@@ -89,40 +92,40 @@ absl::Status PendingInputs::Decode() {
   return status_;
 }
 
-std::string ModelAndSignature(const Request& request) {
-  const ModelInfo& info = request.model->info();
+std::string ModelAndSignature(const Inference& asked) {
+  const ModelInfo& info = asked.model->info();
   return absl::StrCat("model ", Quoted(info.name), " version ", info.version, ", signature ",
-                      Quoted(request.signature->def().name));
+                      Quoted(asked.signature->def().name));
 }
 
-absl::Status ChooseSignature(ModelHandle model, std::string_view name, Request* request) {
-  request->model = std::move(model);
-  request->signature = request->model->Find(name);
-  if (request->signature != nullptr) return absl::OkStatus();
-  const ModelInfo& info = request->model->info();
-  const auto& left_out = request->model->left_out();
+absl::Status ChooseSignature(ModelHandle model, std::string_view name, Inference* asked) {
+  asked->model = std::move(model);
+  asked->signature = asked->model->Find(name);
+  if (asked->signature != nullptr) return absl::OkStatus();
+  const ModelInfo& info = asked->model->info();
+  const auto& left_out = asked->model->left_out();
   const auto why = left_out.find(name.empty() ? "serving_default" : std::string(name));
   if (why != left_out.end())
     return absl::FailedPreconditionError(absl::StrCat(
         "model ", Quoted(info.name), " version ", info.version, " does not serve signature ",
         Quoted(why->first), ": ", std::string(why->second.message())));
   std::vector<std::string> names;
-  for (const auto& [known, signature] : request->model->signatures()) names.push_back(known);
+  for (const auto& [known, signature] : asked->model->signatures()) names.push_back(known);
   return absl::FailedPreconditionError(absl::StrCat(
       "model ", Quoted(info.name), " version ", info.version, " has no signature ",
       Quoted(name.empty() ? "serving_default" : name), "; it has ", QuotedList(names)));
 }
 
-absl::Status ChooseOutputs(absl::Span<const std::string_view> names, Request* request) {
-  const auto& has = request->signature->def().outputs;
-  TensorIndices& outputs = request->outputs;
+absl::Status ChooseOutputs(absl::Span<const std::string_view> names, Inference* asked) {
+  const auto& has = asked->signature->def().outputs;
+  TensorIndices& outputs = asked->outputs;
   if (names.empty())
     for (size_t i = 0; i < has.size(); ++i) outputs.push_back(static_cast<int>(i));
   for (const std::string_view name : names) {
-    const int index = request->signature->FindOutput(name);
+    const int index = asked->signature->FindOutput(name);
     if (index < 0)
       return absl::InvalidArgumentError(
-          absl::StrCat("output_filter: ", ModelAndSignature(*request), " has no output ",
+          absl::StrCat("output_filter: ", ModelAndSignature(*asked), " has no output ",
                        Quoted(name), NearestHint(name, has), "; it has ", QuotedList(Keys(has))));
     if (absl::c_linear_search(outputs, index))
       return absl::InvalidArgumentError(
@@ -132,54 +135,19 @@ absl::Status ChooseOutputs(absl::Span<const std::string_view> names, Request* re
   return absl::OkStatus();
 }
 
-absl::Status PlaceInputs(absl::Span<const std::string_view> keys, Request* request,
+absl::Status PlaceInputs(absl::Span<const std::string_view> keys, Inference* asked,
                          TensorIndices* sent) {
-  const auto& taken = request->signature->def().inputs;
+  const auto& taken = asked->signature->def().inputs;
   sent->assign(taken.size(), -1);
   for (size_t i = 0; i < keys.size(); ++i) {
-    const int index = request->signature->FindInput(keys[i]);
-    if (index < 0) return WrongInputs(keys, *request);
+    const int index = asked->signature->FindInput(keys[i]);
+    if (index < 0) return WrongInputs(keys, *asked);
     (*sent)[static_cast<size_t>(index)] = static_cast<int>(i);
   }
   for (size_t i = 0; i < taken.size(); ++i)
-    if ((*sent)[i] < 0 && !taken[i].optional) return WrongInputs(keys, *request);
-  request->inputs.resize(taken.size());
+    if ((*sent)[i] < 0 && !taken[i].optional) return WrongInputs(keys, *asked);
+  asked->inputs.resize(taken.size());
   return absl::OkStatus();
-}
-
-std::unique_ptr<Request> PartOf(Request* whole, int64_t first, int64_t rows) {
-  auto part = std::make_unique<Request>();
-  part->model = whole->model;
-  part->signature = whole->signature;
-  part->inputs = whole->inputs;
-  part->deadline = whole->deadline;
-  part->priority = whole->priority;
-  part->principal = whole->principal;
-  part->whole = whole;
-  part->work = std::chrono::duration_cast<Duration>(whole->work * static_cast<double>(rows) /
-                                                    static_cast<double>(whole->binding.rows));
-  part->run = whole->run;
-  Binding& binding = part->binding;
-  binding = whole->binding;
-  binding.bytes = binding.bytes / static_cast<size_t>(binding.rows) * static_cast<size_t>(rows);
-  binding.rows = rows;
-  binding.quick = false;
-  const auto cut = [whole, part = part.get(), first, rows] {
-    const Binding& binding = whole->binding;
-    for (int i = 0; i < static_cast<int>(whole->inputs.size()); ++i) {
-      const bool used = binding.input_of == nullptr || absl::c_linear_search(*binding.input_of, i);
-      if (used && !absl::c_linear_search(binding.fixed, i))
-        part->inputs[i] = RowsOf(whole->inputs[i], first, rows);
-    }
-  };
-  cut();
-  if (whole->pending != nullptr)
-    part->pending = std::make_unique<PendingInputs>([whole, cut] {
-      absl::Status decoded = whole->pending->Decode();
-      if (decoded.ok()) cut();
-      return decoded;
-    });
-  return part;
 }
 
 TensorView RowsOf(const TensorView& whole, int64_t first, int64_t rows) {
