@@ -167,9 +167,11 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
   return c;
 }
 
-absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusVariant& variant) {
+absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
   ImportOptions options;
   options.fetches = variant.outputs;
+  for (const CorpusTensor& input : c.inputs)
+    options.feeds.push_back({input.name, input.value.dtype()});
   return variant.graph.empty() ? ImportBytes(variant.text, options)
                                : ImportFile(variant.graph.string(), options);
 }
@@ -246,7 +248,7 @@ absl::Status RunOverFilledMemory(const CorpusCase& c, const cli::BoundCall& call
 
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
                            const std::vector<std::string>& disabled_passes) {
-  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(c, variant));
   FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
                         CompileCorpusCase(c, std::move(imported), disabled_passes));
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
@@ -275,7 +277,7 @@ std::vector<bool> FillTables(const Graph& graph) {
 }  // namespace
 
 absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant, bool ranks) {
-  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(c, variant));
   SignatureDef& signature = imported.signatures[0];
   FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, InputsOf(c, signature));
   const std::vector<bool> fixed = FillTables(imported.graph);

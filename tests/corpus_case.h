@@ -49,8 +49,9 @@ struct CorpusCase {
 // case.json.
 absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder);
 
-// The variant's graph with the case's outputs, before it is compiled.
-absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusVariant& variant);
+// The variant's graph with the case's inputs and outputs, as `floectl run` names them, before it is
+// compiled.
+absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusCase& c, const CorpusVariant& variant);
 
 // Compiles it with the case's initialisers and files.
 absl::StatusOr<cli::LocalModel> CompileCorpusCase(

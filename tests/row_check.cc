@@ -147,7 +147,7 @@ std::vector<size_t> Openable(const std::vector<Tensor>& inputs) {
 }  // namespace
 
 absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant) {
-  FLOE_ASSIGN_OR_RETURN(const ImportedModel imported, ImportCorpusCase(variant));
+  FLOE_ASSIGN_OR_RETURN(const ImportedModel imported, ImportCorpusCase(c, variant));
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, InputsOf(c, imported.signatures[0]));
   std::vector<size_t> which = Openable(inputs);
   constexpr size_t kMost = 4;  // sets of them double with each

@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<Tensor>> Outputs(const CorpusCase& c, const cli::Loca
 
 absl::Status CheckThreads(const CorpusCase& c) {
   if (!c.fails.empty()) return absl::OkStatus();
-  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(c.variants[0]));
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(c, c.variants[0]));
   FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model, CompileCorpusCase(c, std::move(imported)));
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> one, Outputs(c, model, 1));
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> two, Outputs(c, model, 2));
@@ -82,7 +82,7 @@ void Print(const std::string& name, const std::string& way, const absl::Status& 
 void RunCase(const CorpusCase& c, const std::vector<Way>& ways) {
   const std::string& name = c.variants[0].name;
   std::cout << "case " << name << std::endl;
-  auto imported = ImportCorpusCase(c.variants[0]);
+  auto imported = ImportCorpusCase(c, c.variants[0]);
   if (!imported.ok()) return Print(name, "refused", imported.status());
   if (const auto model = CompileCorpusCase(c, *std::move(imported)); !model.ok())
     return Print(name, "refused", model.status());
