@@ -1,0 +1,101 @@
+// CUDA's execution model on one host thread, for kernels that are written with gpu.h: a fiber for
+// each thread of a block. What a GPU leaves undefined is an error or shows in the result:
+//
+// - a barrier, shuffle or vote that not all of its threads reach, or reach at different places of
+//   the source: an error that says how many threads wait where;
+// - shared memory that nobody has written is NaN; every array is a heap allocation of its own, so
+//   that AddressSanitizer sees accesses beyond it, as it does in the "global" memory, the heap;
+// - the order in which threads and blocks run can be changed, and asynchronous copies are made as
+//   early or as late as may be: a kernel with a race gives other bits then.
+//
+// Denormals are kept, whatever the calling thread does with them. The other half of this file is
+// what gpu.h makes CUDA's names of, for kernels alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "kernels/cuda/dim3.h"
+
+namespace floe::cuda {
+
+struct KernelEntry;
+
+// Of threads within a block and of blocks. Asynchronous copies are made when they are waited for,
+// at once, and either way.
+enum class EmulatorOrder : uint8_t { kForward, kBackward, kShuffled };
+struct EmulatorOptions {
+  EmulatorOrder order = EmulatorOrder::kForward;
+  uint64_t seed = 1;  // of kShuffled
+};
+
+// Runs a kernel to its end, on the calling thread. `args` has the kernel's args_bytes. INTERNAL
+// names the kernel and says what was wrong with it. Kernels of several host threads may run at
+// once.
+absl::Status Emulate(const KernelEntry& kernel, Dim3 grid, const void* args);
+
+// How every kernel of the process runs from now on; at first by FLOE_EMULATOR_ORDER, which is
+// "forward", "backward" or "shuffled:SEED".
+void SetEmulatorOptions(const EmulatorOptions& options);
+EmulatorOptions GetEmulatorOptions();
+
+// ---- For gpu.h ----
+
+// The array of the running block that belongs to the site, the same for all of its threads.
+void* SharedArray(const void* site, size_t bytes);
+void EmulateCopy(void* to, const void* from, bool valid, int bytes);
+void EmulateCommit();
+void EmulateWait(int groups);
+
+// Where a thread waits, for messages: file and line of the kernel.
+struct Place {
+  const char* file;
+  int line;
+};
+void SyncBlock(Place place);
+// Gives `mine` to the warp, and returns what lane `source` gave.
+uint64_t ExchangeInWarp(uint32_t mask, uint64_t mine, int source, Place place);
+
+template <class T>
+T ShuffleInWarp(uint32_t mask, T value, int source, Place place) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  bits = ExchangeInWarp(mask, bits, source, place);
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace floe::cuda
+
+extern constinit thread_local floe::cuda::Dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+#define FLOE_CUDA_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+inline void __syncthreads(FLOE_CUDA_PLACE) { floe::cuda::SyncBlock({file, line}); }
+inline void __syncwarp(uint32_t mask = 0xffffffffu, FLOE_CUDA_PLACE) {
+  floe::cuda::ExchangeInWarp(mask, 0, static_cast<int>(threadIdx.x % 32), {file, line});
+}
+template <class T>
+T __shfl_sync(uint32_t mask, T value, int lane, FLOE_CUDA_PLACE) {
+  return floe::cuda::ShuffleInWarp(mask, value, lane & 31, {file, line});
+}
+template <class T>
+T __shfl_xor_sync(uint32_t mask, T value, int lanes, FLOE_CUDA_PLACE) {
+  return floe::cuda::ShuffleInWarp(mask, value, static_cast<int>(threadIdx.x % 32) ^ lanes,
+                                   {file, line});
+}
+template <class T>
+T __shfl_down_sync(uint32_t mask, T value, int by, FLOE_CUDA_PLACE) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  return floe::cuda::ShuffleInWarp(mask, value, lane + by < 32 ? lane + by : lane, {file, line});
+}
+
+#undef FLOE_CUDA_PLACE

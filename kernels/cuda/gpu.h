@@ -1,0 +1,124 @@
+// What kernels are written with: CUDA C++ under nvcc, plain C++ over the emulator under g++ and
+// clang. Kernels use CUDA's own names (threadIdx.x, __syncthreads, __shfl_xor_sync) and these:
+//
+//   GPU_KERNEL(name, Args, threads) {...}  one kernel; `args` is its struct, passed by value
+//   GPU_SHARED(float, tile, 256);          elements that the threads of a block share, 16-byte
+//                                          aligned; at most 48 KiB a kernel
+//   Fma, and what math.h has               the same bits on both sides
+//   CopyAsync16, CopyAsync4 ...            copies into shared memory that overlap with computing
+//
+// Both compilers keep contraction off (nvcc -fmad=false, g++ -ffp-contract=off): a fused
+// multiply-add is where a kernel says Fma. Denormals are kept (never -ftz=true), division and
+// square root are correctly rounded: IEEE 754, but for the bits of a NaN. Blocks have one axis of
+// threads, a multiple of 32.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__CUDACC__)
+
+#include <cuda_runtime.h>
+
+#define GPU_DEVICE __device__ __forceinline__
+// Not inlined: slow and rare, so that code that calls it often stays small.
+#define GPU_DEVICE_CALL static __device__ __noinline__
+#define GPU_SHARED(type, name, count) __shared__ alignas(16) type name[count]
+#define GPU_KERNEL(name, Args, threads)                 \
+  extern "C" __global__ void __launch_bounds__(threads) \
+      floe_##name(const __grid_constant__ Args args)
+#define GPU_UNROLL _Pragma("unroll")
+#define GPU_NO_UNROLL _Pragma("unroll 1")
+
+#else
+
+#include "kernels/cuda/emulator.h"
+
+#define GPU_DEVICE inline
+#define GPU_DEVICE_CALL [[maybe_unused]] static
+// By the address of a static object: what is shared once in CUDA is shared once here.
+#define GPU_SHARED(type, name, count) \
+  static char name##_site;            \
+  type* const name =                  \
+      static_cast<type*>(::floe::cuda::SharedArray(&name##_site, sizeof(type) * (count)))
+#define GPU_KERNEL(name, Args, threads)                  \
+  static void floe_##name##_body(const Args& args);      \
+  extern "C" void floe_##name(const void* args) {        \
+    floe_##name##_body(*static_cast<const Args*>(args)); \
+  }                                                      \
+  static void floe_##name##_body(const Args& args)
+#define GPU_UNROLL
+#define GPU_NO_UNROLL
+
+#endif
+
+namespace floe::cuda {
+
+// a * b + c, rounded once.
+GPU_DEVICE float Fma(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return __fmaf_rn(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
+GPU_DEVICE float FloatOfBits(uint32_t bits) {
+  float result;
+  memcpy(&result, &bits, sizeof result);
+  return result;
+}
+GPU_DEVICE uint32_t BitsOfFloat(float number) {
+  uint32_t result;
+  memcpy(&result, &number, sizeof result);
+  return result;
+}
+
+// Starts a copy of 16 (4) bytes from global to shared memory, or of zeros where `valid` is false:
+// `from` is not read then. Both aligned to 16 (4). The calling thread sees the bytes after
+// WaitForCopies, others after a barrier behind that. sm_75 copies at once.
+GPU_DEVICE void CopyAsync16(float* to, const float* from, bool valid) {
+#if !defined(__CUDA_ARCH__)
+  EmulateCopy(to, from, valid, 16);
+#elif __CUDA_ARCH__ >= 800
+  const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from),
+               "r"(valid ? 16 : 0)
+               : "memory");
+#else
+  float4 value = make_float4(0, 0, 0, 0);
+  if (valid) value = *reinterpret_cast<const float4*>(from);
+  *reinterpret_cast<float4*>(to) = value;
+#endif
+}
+GPU_DEVICE void CopyAsync4(float* to, const float* from, bool valid) {
+#if !defined(__CUDA_ARCH__)
+  EmulateCopy(to, from, valid, 4);
+#elif __CUDA_ARCH__ >= 800
+  const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from),
+               "r"(valid ? 4 : 0)
+               : "memory");
+#else
+  *to = valid ? *from : 0.0f;
+#endif
+}
+// Ends a group: what this thread has started since the last group.
+GPU_DEVICE void CommitCopies() {
+#if !defined(__CUDA_ARCH__)
+  EmulateCommit();
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Waits until at most the last `kGroups` of this thread's groups are under way.
+template <int kGroups>
+GPU_DEVICE void WaitForCopies() {
+#if !defined(__CUDA_ARCH__)
+  EmulateWait(kGroups);
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
+#endif
+}
+
+}  // namespace floe::cuda

@@ -1,0 +1,16 @@
+// The struct of each kernel: plain data, the same for host and device code. Addresses are the
+// device's.
+#pragma once
+
+#include <cstdint>
+
+namespace floe::cuda {
+
+// Writes `value` to `count` elements.
+struct FillArgs {
+  float* out;
+  int64_t count;
+  float value;
+};
+
+}  // namespace floe::cuda

@@ -1,0 +1,31 @@
+// The list of kernels. A line of FLOE_CUDA_KERNELS is X(name, its struct, threads of a block).
+//
+// The kernel's symbol is "floe_" and the name. A kernel that is not listed is not built.
+#pragma once
+
+#include "kernels/cuda/dim3.h"
+#include "kernels/cuda/kernel_args.h"
+
+#define FLOE_CUDA_KERNELS(X) X(fill, FillArgs, 256)
+
+namespace floe::cuda {
+
+enum class KernelId : int {
+#define FLOE_CUDA_ID(name, Args, threads) name,
+  FLOE_CUDA_KERNELS(FLOE_CUDA_ID)
+#undef FLOE_CUDA_ID
+      kCount
+};
+
+struct KernelEntry {
+  const char* name;
+  const void* function;  // what cudaLaunchKernel takes; emulated: void (*)(const void* args)
+  int threads;
+  int args_bytes;
+};
+
+}  // namespace floe::cuda
+
+// All kernels in the order of KernelId. Defined by what is compiled for the GPU (kernels.cu) and by
+// what is emulated (kernels_host.cc), each in a library of its own.
+extern "C" const floe::cuda::KernelEntry* floe_cuda_kernels(int* count);

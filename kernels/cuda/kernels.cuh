@@ -1,0 +1,17 @@
+// All kernels and their table: the whole of what is compiled for the GPU, or emulated.
+#pragma once
+
+#include "kernels/cuda/fill.cuh"
+#include "kernels/cuda/kernel_list.h"
+
+extern "C" const floe::cuda::KernelEntry* floe_cuda_kernels(int* count) {
+  using namespace floe::cuda;  // NOLINT: the names of the list
+  static const KernelEntry entries[] = {
+#define FLOE_CUDA_ENTRY(name, Args, threads) \
+  {#name, reinterpret_cast<const void*>(&floe_##name), threads, static_cast<int>(sizeof(Args))},
+      FLOE_CUDA_KERNELS(FLOE_CUDA_ENTRY)
+#undef FLOE_CUDA_ENTRY
+  };
+  *count = static_cast<int>(KernelId::kCount);
+  return entries;
+}
