@@ -97,7 +97,7 @@ struct Thread {
   ThreadState state = ThreadState::kNew;
   bool waited = false;
   Fiber* fiber = nullptr;
-  Place place = {};  // of the barrier where it waits
+  CodePlace place = {};  // of the barrier where it waits
   // Of the warp's barrier where it waits: its mask, and what is exchanged there.
   uint32_t mask = 0;
   int source = 0;
@@ -107,7 +107,7 @@ struct Thread {
   int group = 0;
 };
 
-bool Same(const Place& a, const Place& b) {
+bool Same(const CodePlace& a, const CodePlace& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
@@ -130,7 +130,7 @@ class Block {
   // For the running thread.
   Thread& current() { return threads_[current_]; }
   void* SharedArrayOf(const void* site, size_t bytes);
-  void Wait(ThreadState at, Place place);
+  void Wait(ThreadState at, CodePlace place);
   // The block ends when the thread waits or ends.
   void Fail(std::string error) {
     if (error_.empty()) error_ = std::move(error);
@@ -217,7 +217,7 @@ void Block::BeginThreads() {
   Fiber::Leave(self, &scheduler_);
 }
 
-void Block::Wait(ThreadState at, Place place) {
+void Block::Wait(ThreadState at, CodePlace place) {
   Thread& thread = current();
   thread.state = at;
   thread.place = place;
@@ -242,7 +242,7 @@ Fiber* Block::NewFiber() {
 }
 
 bool Block::ReleaseBlock() {
-  const Place place = threads_[0].place;
+  const CodePlace place = threads_[0].place;
   for (const Thread& thread : threads_) {
     if (thread.state != ThreadState::kAtBlock || !Same(thread.place, place)) return false;
   }
@@ -409,9 +409,9 @@ void EmulateWait(int groups) {
                       thread.copies.begin() + static_cast<std::ptrdiff_t>(made));
 }
 
-void SyncBlock(Place place) { TheBlock().Wait(ThreadState::kAtBlock, place); }
+void SyncBlock(CodePlace place) { TheBlock().Wait(ThreadState::kAtBlock, place); }
 
-uint64_t ExchangeInWarp(uint32_t mask, uint64_t mine, int source, Place place) {
+uint64_t ExchangeInWarp(uint32_t mask, uint64_t mine, int source, CodePlace place) {
   Block& block = TheBlock();
   Thread& thread = block.current();
   const unsigned lane = threadIdx.x % kWarp;

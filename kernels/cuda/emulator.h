@@ -50,16 +50,16 @@ void EmulateCommit();
 void EmulateWait(int groups);
 
 // Where a thread waits, for messages: file and line of the kernel.
-struct Place {
+struct CodePlace {
   const char* file;
   int line;
 };
-void SyncBlock(Place place);
+void SyncBlock(CodePlace place);
 // Gives `mine` to the warp, and returns what lane `source` gave.
-uint64_t ExchangeInWarp(uint32_t mask, uint64_t mine, int source, Place place);
+uint64_t ExchangeInWarp(uint32_t mask, uint64_t mine, int source, CodePlace place);
 
 template <class T>
-T ShuffleInWarp(uint32_t mask, T value, int source, Place place) {
+T ShuffleInWarp(uint32_t mask, T value, int source, CodePlace place) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);

@@ -24,8 +24,9 @@
 // Not inlined: slow and rare, so that code that calls it often stays small.
 #define GPU_DEVICE_CALL static __device__ __noinline__
 #define GPU_SHARED(type, name, count) __shared__ alignas(16) type name[count]
-#define GPU_KERNEL(name, Args, threads)                 \
-  extern "C" __global__ void __launch_bounds__(threads) \
+// So few registers that two blocks of 256 threads fit a multiprocessor.
+#define GPU_KERNEL(name, Args, threads)                                         \
+  extern "C" __global__ void __launch_bounds__(threads, threads == 256 ? 2 : 1) \
       floe_##name(const __grid_constant__ Args args)
 #define GPU_UNROLL _Pragma("unroll")
 #define GPU_NO_UNROLL _Pragma("unroll 1")

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/gemm_args.h"
+
 namespace floe::cuda {
 
 // Writes `value` to `count` elements.

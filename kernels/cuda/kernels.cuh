@@ -1,7 +1,9 @@
 // All kernels and their table: the whole of what is compiled for the GPU, or emulated.
 #pragma once
 
+#include "kernels/cuda/conv.cuh"
 #include "kernels/cuda/fill.cuh"
+#include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/kernel_list.h"
 
 extern "C" const floe::cuda::KernelEntry* floe_cuda_kernels(int* count) {
