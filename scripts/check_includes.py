@@ -18,6 +18,7 @@ ALLOWED = {
     "model/import": ["model", "base", "proto"],
     "kernels": ["kernels/cpu", "model", "model/ops", "base"],
     "kernels/cpu": ["kernels", "model", "model/ops", "base"],
+    "kernels/cuda": ["kernels", "kernels/cpu", "model", "model/ops", "base"],
     "runtime": ["runtime/passes", "kernels", "model", "base"],
     "runtime/passes": ["runtime", "kernels", "model", "model/ops", "base"],
     "config": ["base", "proto"],

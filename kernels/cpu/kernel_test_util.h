@@ -66,7 +66,7 @@ inline absl::StatusOr<std::unique_ptr<TestKernel>> MakeTestKernel(const std::str
   FLOE_ASSIGN_OR_RETURN(made->output_types, InferChecked(made->node, made->infos));
   made->node.num_outputs = static_cast<int>(made->output_types.size());
   const DType key = inputs.empty() ? made->output_types[0].dtype : inputs[0].dtype();
-  const KernelFactory factory = FindKernel(op, DeviceKind::kCpu, key);
+  const KernelFactory factory = FindKernel(op, options.kernels.device, key);
   if (factory == nullptr)
     return absl::NotFoundError(absl::StrCat("no kernel for ", op, " of ", DTypeName(key)));
   FLOE_ASSIGN_OR_RETURN(made->kernel, factory(KernelArgs{made->node, made->infos, made->options}));

@@ -67,7 +67,7 @@ GPU_DEVICE void Gemm(const GemmArgs& args) {
   GPU_SHARED(float, a, 2 * Tile::kDepth * Tile::kLineA);
   GPU_SHARED(float, b, 2 * Tile::kDepth * Tile::kLineB);
   GPU_SHARED(int64_t, begin, Tile::kM);
-  const int64_t z = blockIdx.z;
+  const int64_t z = args.first_product + blockIdx.z;
   const int m0 = static_cast<int>(blockIdx.x) * Tile::kM,
             n0 = static_cast<int>(blockIdx.y) * Tile::kN;
   MatrixRows<Tile> left = {args, args.a + BatchOffset(z, args.batch, args.a_batch), m0, begin};
@@ -105,7 +105,7 @@ GPU_DEVICE void LoadThinRows(const float* a, const GemmArgs& args, int m0, int k
 GPU_KERNEL(gemm_thin, GemmArgs, ThinTile::kThreads) {
   GPU_SHARED(float, a, 2 * ThinTile::kRows * ThinTile::kDepth);
   GPU_SHARED(float, b, 2 * ThinTile::kDepth * ThinTile::kN);
-  const int64_t z = blockIdx.z;
+  const int64_t z = args.first_product + blockIdx.z;
   const int m0 = static_cast<int>(blockIdx.x) * ThinTile::kRows,
             n0 = static_cast<int>(blockIdx.y) * ThinTile::kN;
   const int row = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -139,6 +139,7 @@ GPU_KERNEL(gemm_thin, GemmArgs, ThinTile::kThreads) {
     __syncthreads();
     half = other;
   }
+  WaitForCopies<0>();
   if (m0 + row >= args.m || n0 + lane >= args.n) return;
   EpilogueArgs epilogue = args.epilogue;
   if (epilogue.residual != nullptr) epilogue.residual += z * args.c_batch;

@@ -28,7 +28,8 @@ struct FactorArgs {
 inline constexpr int kMaxBatchDims = 4;
 
 // c[m, n] = epilogue(sum over k, ascending, of a[m, k] b[k, n]). blockIdx: tiles of m, tiles of n,
-// products. Product z is that of a and b at the offsets of z as an index of `batch`.
+// products from the first on. Product z is that of a and b at the offsets of z as an index of
+// `batch`.
 struct GemmArgs {
   const float* a;
   int64_t a_row, a_column;
@@ -38,8 +39,9 @@ struct GemmArgs {
   int32_t m, n, k;
   int32_t batch[kMaxBatchDims];  // the first counts slowest
   int64_t a_batch[kMaxBatchDims], b_batch[kMaxBatchDims];
-  int64_t c_batch;  // from one product to the next
-  bool c_vectors;   // as b.vectors, for 16 bytes of c, bias and residual
+  int64_t c_batch;        // from one product to the next
+  int64_t first_product;  // of this launch
+  bool c_vectors;         // as b.vectors, for 16 bytes of c, bias and residual
   EpilogueArgs epilogue;
 };
 

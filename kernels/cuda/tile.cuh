@@ -129,6 +129,7 @@ GPU_DEVICE void MultiplyTile(Left& left, const FactorArgs& right, int k, int n0,
     __syncthreads();
     half = other;
   }
+  WaitForCopies<0>();
 }
 
 // Writes the sums of a tile to c; column n0 of the tile is the epilogue's column `first`.
