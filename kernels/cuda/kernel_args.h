@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/attention_args.h"
 #include "kernels/cuda/gemm_args.h"
 
 namespace floe::cuda {

@@ -6,16 +6,17 @@
 #include "kernels/cuda/dim3.h"
 #include "kernels/cuda/kernel_args.h"
 
-#define FLOE_CUDA_KERNELS(X)     \
-  X(fill, FillArgs, 256)         \
-  X(gemm_128x128, GemmArgs, 256) \
-  X(gemm_64x64, GemmArgs, 256)   \
-  X(gemm_32x32, GemmArgs, 64)    \
-  X(gemm_thin, GemmArgs, 256)    \
-  X(conv_128x128, ConvArgs, 256) \
-  X(conv_64x64, ConvArgs, 256)   \
-  X(conv_32x32, ConvArgs, 64)    \
-  X(depthwise, DepthwiseArgs, 256)
+#define FLOE_CUDA_KERNELS(X)       \
+  X(fill, FillArgs, 256)           \
+  X(gemm_128x128, GemmArgs, 256)   \
+  X(gemm_64x64, GemmArgs, 256)     \
+  X(gemm_32x32, GemmArgs, 64)      \
+  X(gemm_thin, GemmArgs, 256)      \
+  X(conv_128x128, ConvArgs, 256)   \
+  X(conv_64x64, ConvArgs, 256)     \
+  X(conv_32x32, ConvArgs, 64)      \
+  X(depthwise, DepthwiseArgs, 256) \
+  X(attention, AttentionArgs, 256)
 
 namespace floe::cuda {
 

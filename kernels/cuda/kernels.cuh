@@ -1,6 +1,7 @@
 // All kernels and their table: the whole of what is compiled for the GPU, or emulated.
 #pragma once
 
+#include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/conv.cuh"
 #include "kernels/cuda/fill.cuh"
 #include "kernels/cuda/gemm.cuh"
