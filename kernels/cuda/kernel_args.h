@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/attention_args.h"
 #include "kernels/cuda/gemm_args.h"
+#include "kernels/cuda/recurrent_args.h"
 
 namespace floe::cuda {
 

@@ -16,7 +16,8 @@
   X(conv_64x64, ConvArgs, 256)     \
   X(conv_32x32, ConvArgs, 64)      \
   X(depthwise, DepthwiseArgs, 256) \
-  X(attention, AttentionArgs, 256)
+  X(attention, AttentionArgs, 256) \
+  X(recurrent, RecurrentArgs, 256)
 
 namespace floe::cuda {
 

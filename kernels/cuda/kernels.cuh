@@ -6,6 +6,7 @@
 #include "kernels/cuda/fill.cuh"
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/kernel_list.h"
+#include "kernels/cuda/recurrent.cuh"
 
 extern "C" const floe::cuda::KernelEntry* floe_cuda_kernels(int* count) {
   using namespace floe::cuda;  // NOLINT: the names of the list

@@ -9,10 +9,6 @@
 namespace floe::cuda {
 namespace {
 
-// Rows for which the kernel that reads B once for eight of them is the fastest.
-constexpr int64_t kThinRows = 16;
-constexpr int64_t kMostProducts = 65535;  // of a launch
-
 struct Transposition {
   bool a, b;
 };
@@ -86,7 +82,7 @@ class MatMul final : public DeviceKernel {
     }
     args.epilogue = EpilogueArgsOf(addresses, epilogue_);
     args.c_vectors = size.n % 4 == 0 && Aligned(args.c) && Aligned(args.epilogue);
-    Append(args, products, launches);
+    AppendGemm(args, products, launches);
   }
 
  private:
@@ -109,22 +105,6 @@ class MatMul final : public DeviceKernel {
     return transposed_.b ? PlainFactor(b, 1, k, n, 1) : PlainFactor(b, n, 1, n, k * n);
   }
 
-  static void Append(GemmArgs args, int64_t products, std::vector<Launch>* launches) {
-    const bool thin = args.m <= kThinRows;
-    const TileSide side = TileSideFor(args.m, args.n, products);
-    const KernelId kernel = thin                     ? KernelId::gemm_thin
-                            : side == TileSide::k128 ? KernelId::gemm_128x128
-                            : side == TileSide::k64  ? KernelId::gemm_64x64
-                                                     : KernelId::gemm_32x32;
-    const int64_t rows = thin ? 8 : SideOf(side), columns = thin ? 32 : SideOf(side);
-    for (int64_t first = 0; first < products; first += kMostProducts) {
-      args.first_product = first;
-      const auto count = static_cast<uint32_t>(std::min(kMostProducts, products - first));
-      launches->push_back(
-          Launch::Of(kernel, {Blocks(args.m, rows), Blocks(args.n, columns), count}, args));
-    }
-  }
-
   const Transposition transposed_;
   const Epilogue epilogue_;
   std::vector<Tensor> weights_;
@@ -145,7 +125,7 @@ bool Computes(const KernelArgs& args) {
   const Transposition transposed = TranspositionOf(args.node.attrs);
   const Dim columns = b.dim(b.rank() - (transposed.b ? 2 : 1));
   return Same(a.dim(a.rank() - (transposed.a ? 2 : 1)), b.dim(b.rank() - (transposed.b ? 1 : 2))) &&
-         columns.concrete() && columns.size() <= int64_t{kMostProducts} * 32 &&
+         columns.concrete() && columns.size() <= kMostColumns &&
          BiasFits(args, EpilogueOf(args.node.attrs), columns);
 }
 

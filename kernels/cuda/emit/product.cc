@@ -31,6 +31,25 @@ TileSide TileSideFor(int64_t m, int64_t n, int64_t products) {
   return TileSide::k32;
 }
 
+void AppendGemm(GemmArgs args, int64_t products, std::vector<Launch>* launches) {
+  // Rows for which the kernel that reads B once for eight of them is the fastest.
+  constexpr int64_t kThinRows = 16;
+  constexpr int64_t kMostProducts = 65535;  // of a launch
+  const bool thin = args.m <= kThinRows;
+  const TileSide side = TileSideFor(args.m, args.n, products);
+  const KernelId kernel = thin                     ? KernelId::gemm_thin
+                          : side == TileSide::k128 ? KernelId::gemm_128x128
+                          : side == TileSide::k64  ? KernelId::gemm_64x64
+                                                   : KernelId::gemm_32x32;
+  const int64_t rows = thin ? 8 : SideOf(side), columns = thin ? 32 : SideOf(side);
+  for (int64_t first = 0; first < products; first += kMostProducts) {
+    args.first_product = first;
+    const auto count = static_cast<uint32_t>(std::min(kMostProducts, products - first));
+    launches->push_back(
+        Launch::Of(kernel, {Blocks(args.m, rows), Blocks(args.n, columns), count}, args));
+  }
+}
+
 Tensor AllocateFactors(int64_t count, int64_t k, int64_t n) {
   Tensor factors = Tensor::Allocate(DType::kFloat32, Shape({count, k, FactorColumns(n)}));
   if (factors.bytes() != 0) std::memset(factors.mutable_data(), 0, factors.bytes());

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 #include "kernels/cuda/device_kernel.h"
 #include "kernels/cuda/gemm_args.h"
@@ -32,6 +32,10 @@ inline int64_t FactorColumns(int64_t n) { return (n + 3) / 4 * 4; }
 FactorArgs PackedFactor(const float* at, int64_t n);
 // One of any layout, whose matrices begin where multiples of `align` elements are.
 FactorArgs PlainFactor(const float* at, int64_t row, int64_t column, int64_t n, int64_t align);
+
+// Products of a GemmArgs, by the kernel that suits their sizes. n is at most kMostColumns.
+void AppendGemm(GemmArgs args, int64_t products, std::vector<Launch>* launches);
+inline constexpr int64_t kMostColumns = int64_t{65535} * 32;
 
 // What passes and the placement ask before there is a kernel: whether the dims that must agree are
 // known and do.
