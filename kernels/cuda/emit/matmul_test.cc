@@ -99,12 +99,15 @@ TEST(GemmTest, EveryTileSumsInAscendingOrder) {
   }
 }
 
-// A sum that underflows to -0 is 0 whatever is added beyond k.
+// A sum that underflows to -0 is 0, whether zeros are added beyond k or not.
 TEST(GemmTest, AllTilesAgreeOnTheSignOfZero) {
-  const std::vector<float> a = {-1e-30f}, b(4, 1e-30f);
-  const Product product = {1, 4, 1};
-  for (const KernelId id : {KernelId::gemm_128x128, KernelId::gemm_32x32, KernelId::gemm_thin}) {
-    for (const float c : RunGemm(id, 128, 128, product, a, b)) EXPECT_FALSE(std::signbit(c));
+  for (const int k : {1, 16}) {
+    std::vector<float> a(static_cast<size_t>(k), 0.0f), b(static_cast<size_t>(k) * 4, 1e-30f);
+    a.back() = -1e-30f;
+    const Product product = {1, 4, k};
+    for (const KernelId id : {KernelId::gemm_128x128, KernelId::gemm_32x32, KernelId::gemm_thin}) {
+      for (const float c : RunGemm(id, 128, 128, product, a, b)) EXPECT_FALSE(std::signbit(c));
+    }
   }
 }
 
