@@ -79,9 +79,9 @@ GPU_DEVICE uint32_t BitsOfFloat(float number) {
 // `from` is not read then. Both aligned to 16 (4). The calling thread sees the bytes after
 // WaitForCopies, others after a barrier behind that. sm_75 copies at once.
 GPU_DEVICE void CopyAsync16(float* to, const float* from, bool valid) {
-#if !defined(__CUDA_ARCH__)
+#if !defined(__CUDACC__)
   EmulateCopy(to, from, valid, 16);
-#elif __CUDA_ARCH__ >= 800
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from),
                "r"(valid ? 16 : 0)
@@ -93,9 +93,9 @@ GPU_DEVICE void CopyAsync16(float* to, const float* from, bool valid) {
 #endif
 }
 GPU_DEVICE void CopyAsync4(float* to, const float* from, bool valid) {
-#if !defined(__CUDA_ARCH__)
+#if !defined(__CUDACC__)
   EmulateCopy(to, from, valid, 4);
-#elif __CUDA_ARCH__ >= 800
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from),
                "r"(valid ? 4 : 0)
@@ -106,18 +106,18 @@ GPU_DEVICE void CopyAsync4(float* to, const float* from, bool valid) {
 }
 // Ends a group: what this thread has started since the last group.
 GPU_DEVICE void CommitCopies() {
-#if !defined(__CUDA_ARCH__)
+#if !defined(__CUDACC__)
   EmulateCommit();
-#elif __CUDA_ARCH__ >= 800
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 // Waits until at most the last `kGroups` of this thread's groups are under way.
 template <int kGroups>
 GPU_DEVICE void WaitForCopies() {
-#if !defined(__CUDA_ARCH__)
+#if !defined(__CUDACC__)
   EmulateWait(kGroups);
-#elif __CUDA_ARCH__ >= 800
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 #endif
 }
