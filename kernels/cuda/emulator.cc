@@ -384,6 +384,15 @@ EmulatorOptions GetEmulatorOptions() {
   return TheOptions();
 }
 
+bool HasFma() {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("fma") != 0;
+  return has;
+#else
+  return true;
+#endif
+}
+
 void* SharedArray(const void* site, size_t bytes) { return TheBlock().SharedArrayOf(site, bytes); }
 
 void EmulateCopy(void* to, const void* from, bool valid, int bytes) {

@@ -43,6 +43,9 @@ EmulatorOptions GetEmulatorOptions();
 
 // ---- For gpu.h ----
 
+// Whether this CPU has an instruction for Fma.
+bool HasFma();
+
 // The array of the running block that belongs to the site, the same for all of its threads.
 void* SharedArray(const void* site, size_t bytes);
 void EmulateCopy(void* to, const void* from, bool valid, int bytes);

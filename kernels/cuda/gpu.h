@@ -36,18 +36,35 @@
 #include "kernels/cuda/emulator.h"
 
 #define GPU_DEVICE inline
-#define GPU_DEVICE_CALL [[maybe_unused]] static
+#define GPU_DEVICE_CALL [[maybe_unused]] __attribute__((noinline)) static
 // By the address of a static object: what is shared once in CUDA is shared once here.
 #define GPU_SHARED(type, name, count) \
   static char name##_site;            \
   type* const name =                  \
       static_cast<type*>(::floe::cuda::SharedArray(&name##_site, sizeof(type) * (count)))
+// Compiled twice, everything inlined: without an instruction for it, Fma takes ten times as long.
+#if defined(__x86_64__)
+#define GPU_KERNEL(name, Args, threads)                                                     \
+  __attribute__((always_inline)) static inline void floe_##name##_body(const Args& args);   \
+  __attribute__((target("fma"), flatten)) static void floe_##name##_fma(const Args& args) { \
+    floe_##name##_body(args);                                                               \
+  }                                                                                         \
+  __attribute__((flatten)) static void floe_##name##_plain(const Args& args) {              \
+    floe_##name##_body(args);                                                               \
+  }                                                                                         \
+  extern "C" void floe_##name(const void* args) {                                           \
+    (::floe::cuda::HasFma() ? floe_##name##_fma                                             \
+                            : floe_##name##_plain)(*static_cast<const Args*>(args));        \
+  }                                                                                         \
+  void floe_##name##_body(const Args& args)
+#else
 #define GPU_KERNEL(name, Args, threads)                  \
   static void floe_##name##_body(const Args& args);      \
   extern "C" void floe_##name(const void* args) {        \
     floe_##name##_body(*static_cast<const Args*>(args)); \
   }                                                      \
   static void floe_##name##_body(const Args& args)
+#endif
 #define GPU_UNROLL
 #define GPU_NO_UNROLL
 
