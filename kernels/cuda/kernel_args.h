@@ -5,8 +5,12 @@
 #include <cstdint>
 
 #include "kernels/cuda/attention_args.h"
+#include "kernels/cuda/chain_args.h"
 #include "kernels/cuda/gemm_args.h"
+#include "kernels/cuda/image_args.h"
+#include "kernels/cuda/move_args.h"
 #include "kernels/cuda/recurrent_args.h"
+#include "kernels/cuda/reduce_args.h"
 
 namespace floe::cuda {
 

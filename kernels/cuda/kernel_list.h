@@ -6,8 +6,33 @@
 #include "kernels/cuda/dim3.h"
 #include "kernels/cuda/kernel_args.h"
 
+// Those that compute element by element, move elements, or fold rows of them.
+#define FLOE_CUDA_ELEMENT_KERNELS(X)                 \
+  X(chain, ChainArgs, kChainThreads)                 \
+  X(chain_any, ChainArgs, kChainThreads)             \
+  X(copy, CopyArgs, kMoveThreads)                    \
+  X(transpose, TransposeArgs, kMoveThreads)          \
+  X(fill_units, FillUnitsArgs, kMoveThreads)         \
+  X(pad, PadArgs, kMoveThreads)                      \
+  X(gather, GatherArgs, kMoveThreads)                \
+  X(reduce_lines, ReduceArgs, kReduceThreads)        \
+  X(reduce_warp, ReduceArgs, kReduceThreads)         \
+  X(reduce_block, ReduceArgs, kReduceThreads)        \
+  X(reduce_integers, ReduceArgs, kReduceThreads)     \
+  X(argmax_warp, ArgMaxArgs, kReduceThreads)         \
+  X(argmax_lines, ArgMaxArgs, kReduceThreads)        \
+  X(softmax_warp, SoftmaxArgs, kReduceThreads)       \
+  X(softmax_block, SoftmaxArgs, kReduceThreads)      \
+  X(layer_norm_warp, LayerNormArgs, kReduceThreads)  \
+  X(layer_norm_block, LayerNormArgs, kReduceThreads) \
+  X(batch_norm, BatchNormArgs, kReduceThreads)       \
+  X(pool, PoolArgs, kImageThreads)                   \
+  X(resize_bilinear, ResizeArgs, kImageThreads)      \
+  X(resize_nearest, ResizeArgs, kImageThreads)
+
 #define FLOE_CUDA_KERNELS(X)       \
   X(fill, FillArgs, 256)           \
+  FLOE_CUDA_ELEMENT_KERNELS(X)     \
   X(gemm_128x128, GemmArgs, 256)   \
   X(gemm_64x64, GemmArgs, 256)     \
   X(gemm_32x32, GemmArgs, 64)      \

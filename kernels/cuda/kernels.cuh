@@ -3,10 +3,15 @@
 
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/conv.cuh"
+#include "kernels/cuda/elementwise.cuh"
 #include "kernels/cuda/fill.cuh"
 #include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/image.cuh"
 #include "kernels/cuda/kernel_list.h"
+#include "kernels/cuda/move.cuh"
+#include "kernels/cuda/normalize.cuh"
 #include "kernels/cuda/recurrent.cuh"
+#include "kernels/cuda/reduce.cuh"
 
 extern "C" const floe::cuda::KernelEntry* floe_cuda_kernels(int* count) {
   using namespace floe::cuda;  // NOLINT: the names of the list
