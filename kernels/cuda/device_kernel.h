@@ -36,15 +36,16 @@ class DeviceKernel : public Kernel {
   virtual absl::Span<const Tensor> Weights() const { return {}; }
 
   // Runs the launches on the emulator, over memory of the host: kernels of kCuda that are run as
-  // any other kernel are the emulated device.
+  // any other kernel are the emulated device. INTERNAL without the emulator.
   absl::Status Run(const KernelContext& ctx) const final;
 
   size_t PackedBytes() const override;
 };
 
-// Runs launches on the emulator in order; their addresses are the host's. INTERNAL for a launch
-// that its kernel could not have, or that the emulator finds wrong.
-absl::Status Emulate(absl::Span<const Launch> launches);
+// Runs launches in order, their addresses being the host's. INTERNAL for a launch that its kernel
+// could not have, or that is found wrong. Null in programs that do not link the emulator.
+using LaunchRunner = absl::Status (*)(absl::Span<const Launch> launches);
+inline LaunchRunner launch_runner = nullptr;
 
 // A DeviceKernel of a function of the addresses.
 template <typename F>
