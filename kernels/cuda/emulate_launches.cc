@@ -30,15 +30,16 @@ absl::Status EmulateLaunch(const Launch& launch) {
   return Emulate(kernel, grid, launch.args);
 }
 
-absl::Status EmulateLaunches(absl::Span<const Launch> launches) {
-  for (const Launch& launch : launches) FLOE_RETURN_IF_ERROR(EmulateLaunch(launch));
-  return absl::OkStatus();
-}
-
 const bool kLinked = [] {
-  launch_runner = &EmulateLaunches;
+  launch_runner = &Emulate;
   return true;
 }();
 
 }  // namespace
+
+absl::Status Emulate(absl::Span<const Launch> launches) {
+  for (const Launch& launch : launches) FLOE_RETURN_IF_ERROR(EmulateLaunch(launch));
+  return absl::OkStatus();
+}
+
 }  // namespace floe::cuda
