@@ -180,6 +180,7 @@ absl::StatusOr<cli::LocalModel> CompileCorpusCase(const CorpusCase& c, ImportedM
                                                   const std::vector<std::string>& disabled_passes) {
   cli::LocalOptions options;
   options.compile.disabled_passes = disabled_passes;
+  options.compile.kernels.device = c.device;
   options.init_nodes = c.init_ops;
   return cli::CompileLocal(std::move(imported), (c.folder / "graph.pb").string(), options);
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/local_model.h"
+#include "kernels/kernel.h"
 #include "model/import/import.h"
 #include "model/tensor.h"
 
@@ -43,6 +44,7 @@ struct CorpusCase {
   std::string fails;                    // the run must fail with a message that has these words
   bool repeats = true;                  // false: a second run draws other numbers
   bool batchable = false;               // its rows must be proved independent
+  DeviceKind device = kHostDevice;      // computes the nodes that it has kernels for
 };
 
 // INVALID_ARGUMENT names what is missing. nlohmann::json's exceptions pass for a malformed

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/ops_report.h"
+#include "kernels/cuda/device_kernel.h"
 #include "kernels/kernel.h"
 #include "model/attrs.h"
 #include "model/import/graphdef/known_attributes.h"
@@ -114,6 +116,60 @@ TEST(OpCases, ProvedRowsKeepTheirBitsInCompany) {
   if (std::getenv("FLOE_CORPUS_FILTER") == nullptr) {
     EXPECT_GT(proved, 500);
   }
+}
+
+// Counts the launches of kernels for GPUs while in scope.
+class LaunchCount {
+ public:
+  LaunchCount() { cuda::launch_runner = &Run; }
+  ~LaunchCount() { cuda::launch_runner = &cuda::Emulate; }
+  LaunchCount(const LaunchCount&) = delete;
+  LaunchCount& operator=(const LaunchCount&) = delete;
+  size_t Take() { return launches_.exchange(0); }
+
+ private:
+  static absl::Status Run(absl::Span<const cuda::Launch> launches) {
+    launches_ += launches.size();
+    return cuda::Emulate(launches);
+  }
+  static inline std::atomic<size_t> launches_{0};
+};
+
+// TensorFlow, and floe on the CPU, take denormals for 0; GPUs keep them.
+bool HasDenormals(const std::string& name) {
+  return name == "special/Sum_float32_subnormal" || name == "special/Mean_float32_subnormal";
+}
+
+// Every node that has a kernel for GPUs is computed by it, on the emulator; the others by the CPU.
+TEST(OpCases, GiveTheSameOnTheEmulatedDevice) {
+  LaunchCount launches;
+  int on_device = 0;
+  for (CorpusCase c : AllCases()) {
+    if (HasDenormals(c.variants[0].name)) continue;
+    c.device = DeviceKind::kCuda;
+    const absl::Status status = RunCorpusCase(c, c.variants[0]);
+    EXPECT_TRUE(status.ok()) << c.variants[0].name << ": " << status.message();
+    on_device += launches.Take() > 0 ? 1 : 0;
+  }
+  std::cout << on_device << " cases ran kernels for GPUs\n";
+  if (std::getenv("FLOE_CORPUS_FILTER") == nullptr) {
+    EXPECT_GT(on_device, 500);
+  }
+}
+
+TEST(OpCases, ProvedRowsKeepTheirBitsOnTheEmulatedDevice) {
+  LaunchCount launches;
+  int proved = 0, on_device = 0;
+  for (CorpusCase c : AllCases()) {
+    if (HasDenormals(c.variants[0].name)) continue;
+    c.device = DeviceKind::kCuda;
+    const auto checked = CheckRows(c, c.variants[0]);
+    EXPECT_TRUE(checked.ok()) << c.variants[0].name << ": " << checked.status().message();
+    if (launches.Take() == 0 || !checked.ok()) continue;
+    proved += *checked;
+    ++on_device;
+  }
+  std::cout << proved << " signatures of " << on_device << " cases are proved batchable\n";
 }
 
 // Ops with references to variables, which frozen graphs do not have, so that no such file can be

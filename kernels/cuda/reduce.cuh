@@ -11,7 +11,7 @@ namespace floe::cuda {
 
 inline constexpr uint32_t kWholeWarp = 0xffffffffu;
 
-// What changes no result of a fold. A sum begins with -0, which keeps the sign of a zero.
+// What changes no result of a fold: adding -0 does not, adding +0 makes +0 of -0.
 GPU_DEVICE float FoldStart(Fold fold) {
   switch (fold) {
     case Fold::kProduct:
@@ -39,7 +39,9 @@ GPU_DEVICE float FoldTwo(Fold fold, float a, float x) {
 GPU_DEVICE float FoldOne(Fold fold, float a, float x) {
   return fold == Fold::kNorm ? Fma(x, x, a) : FoldTwo(fold, a, x);
 }
+// As TensorFlow's, a sum of one element is the element, and one of several zeros is +0.
 GPU_DEVICE float FoldEnd(Fold fold, float a, int64_t folded) {
+  if ((fold == Fold::kSum || fold == Fold::kMean) && folded > 1) a += 0.0f;
   if (fold == Fold::kMean) return Div(a, static_cast<float>(folded));
   return fold == Fold::kNorm ? Sqrt(a) : a;
 }

@@ -131,7 +131,8 @@ class BackwardConv final : public DeviceKernel {
   }
 
   absl::Span<const Tensor> Weights() const override { return weights_; }
-  bool NeedsInput(int i) const override { return i > 1; }
+  // Inference needs the sizes.
+  bool NeedsInput(int i) const override { return i != 1; }
   bool WritesSpacedLines() const override { return true; }
 
   void Emit(const DeviceAddresses& addresses, std::vector<Launch>* launches) const override {
