@@ -32,49 +32,50 @@ GPU_DEVICE int64_t PlaceInInput(const ChainArgs& args, int k, int64_t i) {
   return at;
 }
 
+// An operand of a step for the thread's elements.
+GPU_DEVICE void FetchFloats(const ChainArgs& args, uint8_t from, const float (&last)[kChainEach],
+                            const float (&slot)[kChainSlots][kChainEach], float (&to)[kChainEach]) {
+  if (from == kLastResult) {
+    GPU_UNROLL
+    for (int v = 0; v < kChainEach; ++v) to[v] = last[v];
+    return;
+  }
+  if (from >= kFirstSlot) {
+    GPU_UNROLL
+    for (int k = 0; k < kChainSlots; ++k) {  // registers have no index
+      GPU_UNROLL
+      for (int v = 0; v < kChainEach; ++v) to[v] = from == kFirstSlot + k ? slot[k][v] : to[v];
+    }
+    return;
+  }
+  const int k = from - kFirstInput;
+  const bool is_float = args.input[k].type == Element::kFloat;
+  GPU_UNROLL
+  for (int v = 0; v < kChainEach; ++v) {
+    const int64_t i = ElementOf<kChainThreads, kChainEach>(v);
+    if (i >= args.elements) continue;
+    const int64_t at = PlaceInInput(args, k, i);
+    to[v] = is_float ? static_cast<const float*>(args.input[k].data)[at]
+                     : AsBool(static_cast<const uint8_t*>(args.input[k].data)[at] != 0);
+  }
+}
+
 // Float32 and bools: four elements a thread, values in registers.
 GPU_KERNEL(chain, ChainArgs, kChainThreads) {
   constexpr int kEach = kChainEach;
   float last[kEach] = {}, slot[kChainSlots][kEach] = {};
   for (int s = 0; s < args.steps; ++s) {
     const ChainStep& step = args.step[s];
-    float operand[3][kEach] = {};
+    float a[kEach] = {}, b[kEach] = {}, c[kEach] = {};
+    FetchFloats(args, step.operand[0], last, slot, a);
+    if (step.operands > 1) FetchFloats(args, step.operand[1], last, slot, b);
+    if (step.operands > 2) FetchFloats(args, step.operand[2], last, slot, c);
     GPU_UNROLL
-    for (int o = 0; o < 3; ++o) {
-      const uint8_t from = step.operand[o];
-      if (o >= step.operands) break;
-      if (from == kLastResult) {
-        GPU_UNROLL
-        for (int v = 0; v < kEach; ++v) operand[o][v] = last[v];
-      } else if (from >= kFirstSlot) {
-        GPU_UNROLL
-        for (int k = 0; k < kChainSlots; ++k) {
-          if (from != kFirstSlot + k) continue;
-          GPU_UNROLL
-          for (int v = 0; v < kEach; ++v) operand[o][v] = slot[k][v];
-        }
-      } else {
-        const int k = from - kFirstInput;
-        const bool is_float = args.input[k].type == Element::kFloat;
-        GPU_UNROLL
-        for (int v = 0; v < kEach; ++v) {
-          const int64_t i = ElementOf<kChainThreads, kEach>(v);
-          if (i >= args.elements) continue;
-          const int64_t at = PlaceInInput(args, k, i);
-          operand[o][v] = is_float
-                              ? static_cast<const float*>(args.input[k].data)[at]
-                              : AsBool(static_cast<const uint8_t*>(args.input[k].data)[at] != 0);
-        }
-      }
-    }
-    GPU_UNROLL
-    for (int v = 0; v < kEach; ++v)
-      last[v] = FloatFunction(step.op, operand[0][v], operand[1][v], operand[2][v], step.alpha);
+    for (int v = 0; v < kEach; ++v) last[v] = FloatFunction(step.op, a[v], b[v], c[v], step.alpha);
     GPU_UNROLL
     for (int k = 0; k < kChainSlots; ++k) {
-      if (step.keep_in != k) continue;
       GPU_UNROLL
-      for (int v = 0; v < kEach; ++v) slot[k][v] = last[v];
+      for (int v = 0; v < kEach; ++v) slot[k][v] = step.keep_in == k ? last[v] : slot[k][v];
     }
   }
   GPU_UNROLL
