@@ -69,6 +69,7 @@ LIBRARIES = {
     r"nlohmann/": ["model/import/keras", "cli", "tests"],
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
     r"systemd/": ["server"],
+    r"cuda_runtime": ["kernels/cuda/gpu.h", "kernels/cuda/library", "tests/cuda"],
     r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/loading", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
 }
 GENERATED = re.compile(r"^(floe|tensorflow|tensorflow_serving|grpc/health|grpc/reflection)/.*\.pb\.h$")

@@ -1,0 +1,56 @@
+# libfloe_cuda.so: the kernels, compiled by nvcc, with the CUDA runtime inside. Only this library links CUDA; floed opens it.
+set(FLOE_CUDA auto CACHE STRING "Build libfloe_cuda.so: auto (where nvcc 13 is found), on or off")
+set_property(CACHE FLOE_CUDA PROPERTY STRINGS auto on off)
+set(FLOE_CUDA_ARCHITECTURES "75;80;86;89;90;100" CACHE STRING "Compute capabilities that it has code for; and PTX of the last")
+
+set(FLOE_HAS_CUDA OFF)
+if(FLOE_FUZZ OR FLOE_CUDA STREQUAL "off" OR FLOE_CUDA STREQUAL "OFF")
+  set(FLOE_CUDA_MISSING "FLOE_CUDA is off")
+else()
+  find_program(NVCC nvcc HINTS $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+  find_program(NVCC_HOST g++)
+  if(NVCC AND NVCC_HOST)
+    execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE nvcc_says ERROR_QUIET)
+    string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" found "${nvcc_says}")
+    set(NVCC_VERSION ${CMAKE_MATCH_1})
+    get_filename_component(real_nvcc ${NVCC} REALPATH)
+    get_filename_component(nvcc_bin ${real_nvcc} DIRECTORY)
+    get_filename_component(CUDA_ROOT ${nvcc_bin} DIRECTORY)
+    find_file(CUDART_STATIC libcudart_static.a PATHS ${CUDA_ROOT}/lib64 ${CUDA_ROOT}/targets/x86_64-linux/lib NO_DEFAULT_PATH)
+  endif()
+  if(NOT NVCC OR NOT NVCC_HOST)
+    set(FLOE_CUDA_MISSING "there is no nvcc")
+  elseif(NVCC_VERSION VERSION_LESS 13.0 OR NVCC_VERSION VERSION_GREATER_EQUAL 14.0)
+    set(FLOE_CUDA_MISSING "${NVCC} is of CUDA ${NVCC_VERSION}, and 13 is needed")
+  elseif(NOT CUDART_STATIC)
+    set(FLOE_CUDA_MISSING "${CUDA_ROOT} has no libcudart_static.a")
+  else()
+    set(FLOE_HAS_CUDA ON)
+  endif()
+endif()
+if(NOT FLOE_HAS_CUDA AND (FLOE_CUDA STREQUAL "on" OR FLOE_CUDA STREQUAL "ON"))
+  message(FATAL_ERROR "FLOE_CUDA is on, but ${FLOE_CUDA_MISSING}")
+elseif(NOT FLOE_HAS_CUDA)
+  message(STATUS "libfloe_cuda.so is not built: ${FLOE_CUDA_MISSING}")
+endif()
+if(FLOE_SANITIZE)  # the device's code does not run there
+  list(GET FLOE_CUDA_ARCHITECTURES 0 nvcc_architectures)
+else()
+  set(nvcc_architectures ${FLOE_CUDA_ARCHITECTURES})
+endif()
+set(NVCC_CODE)
+foreach(architecture IN LISTS nvcc_architectures)
+  list(APPEND NVCC_CODE -gencode arch=compute_${architecture},code=sm_${architecture})
+endforeach()
+list(GET nvcc_architectures -1 architecture)
+list(APPEND NVCC_CODE -gencode arch=compute_${architecture},code=compute_${architecture})
+
+# floe_nvcc(OBJECT SOURCE): compiles a .cu file for all architectures.
+function(floe_nvcc object source)
+  add_custom_command(
+    OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d VERBATIM
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${NVCC} -std=c++20 -O3 -fmad=false -ccbin ${NVCC_HOST} ${NVCC_CODE}
+            -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=
+            -I${CMAKE_SOURCE_DIR} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+    COMMENT "Compiling kernels for the GPU: ${source}")
+endfunction()

@@ -1,0 +1,124 @@
+#include "kernels/cuda/device/device_run.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace floe::cuda {
+namespace {
+
+// CUDA's limits of a grid.
+constexpr uint32_t kMostX = 0x7fffffff, kMostYZ = 65535;
+
+absl::Status CheckLaunch(const Launch& launch) {
+  const absl::Span<const FloeCudaKernel> kernels = ListedKernels();
+  const auto id = static_cast<size_t>(launch.kernel);
+  if (id >= kernels.size()) return absl::InternalError(absl::StrCat("there is no kernel ", id));
+  const FloeCudaKernel& kernel = kernels[id];
+  if (launch.args_bytes != static_cast<uint32_t>(kernel.args_bytes))
+    return absl::InternalError(absl::StrCat(kernel.name, " takes ", kernel.args_bytes,
+                                            " bytes of arguments, and gets ", launch.args_bytes));
+  const Dim3& grid = launch.grid;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMostX || grid.y > kMostYZ ||
+      grid.z > kMostYZ)
+    return absl::InternalError(absl::StrCat(kernel.name, " has a grid of ", grid.x, " x ", grid.y,
+                                            " x ", grid.z, " blocks, which no device has"));
+  return absl::OkStatus();
+}
+
+// Writes a graph node by node. Captured ones can be spoiled by what other threads do meanwhile.
+class GraphWriter {
+ public:
+  GraphWriter(Device* device, FloeCudaGraph graph) : device_(device), graph_(graph) {}
+
+  // Copies of inputs wait for nothing, and the first kernel for all of them.
+  absl::Status CopyIn(const DevicePort& port) {
+    if (port.bytes == 0) return absl::OkStatus();
+    FloeCudaNode node = nullptr;
+    FLOE_RETURN_IF_ERROR(device_->Check(
+        device_->calls().add_copy_to_device(device_->index(), graph_, nullptr, 0, port.device,
+                                            port.host, port.bytes, &node),
+        "adding the copy of an input to a graph"));
+    last_.push_back(node);
+    return absl::OkStatus();
+  }
+
+  absl::Status Kernel(const Launch& launch) {
+    FLOE_RETURN_IF_ERROR(CheckLaunch(launch));
+    FloeCudaNode node = nullptr;
+    FLOE_RETURN_IF_ERROR(device_->Check(
+        device_->calls().add_kernel(device_->index(), graph_, last_.data(), last_.size(),
+                                    static_cast<uint32_t>(launch.kernel),
+                                    {launch.grid.x, launch.grid.y, launch.grid.z}, launch.args,
+                                    &node),
+        absl::StrCat("adding the kernel ", ListedKernels()[static_cast<size_t>(launch.kernel)].name,
+                     " to a graph")));
+    last_.assign(1, node);
+    return absl::OkStatus();
+  }
+
+  absl::Status CopyOut(const DevicePort& port) {
+    if (port.bytes == 0) return absl::OkStatus();
+    FloeCudaNode node = nullptr;
+    return device_->Check(
+        device_->calls().add_copy_to_host(device_->index(), graph_, last_.data(), last_.size(),
+                                          port.host, port.device, port.bytes, &node),
+        "adding the copy of an output to a graph");
+  }
+
+ private:
+  Device* const device_;
+  const FloeCudaGraph graph_;
+  std::vector<FloeCudaNode> last_;  // what the next node waits for
+};
+
+absl::Status Write(const DeviceProgram& program, GraphWriter* writer) {
+  for (const DevicePort& port : program.inputs) FLOE_RETURN_IF_ERROR(writer->CopyIn(port));
+  for (const Launch& launch : program.launches) FLOE_RETURN_IF_ERROR(writer->Kernel(launch));
+  for (const DevicePort& port : program.outputs) FLOE_RETURN_IF_ERROR(writer->CopyOut(port));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+DeviceRun::DeviceRun(std::shared_ptr<Device> device, std::string name)
+    : device_(std::move(device)), name_(std::move(name)) {}
+
+absl::StatusOr<std::unique_ptr<DeviceRun>> DeviceRun::Make(const Stream& stream,
+                                                           const DeviceProgram& program) {
+  const std::shared_ptr<Device>& device = stream.device();
+  FLOE_RETURN_IF_ERROR(device->CheckAlive());
+  FloeCudaGraph graph = nullptr;
+  FLOE_RETURN_IF_ERROR(
+      device->Check(device->calls().create_graph(device->index(), &graph), "making a graph"));
+  const auto destroy = absl::MakeCleanup([&] { (void)device->calls().destroy_graph(graph); });
+  GraphWriter writer(device.get(), graph);
+  FLOE_RETURN_IF_ERROR(Annotate(Write(program, &writer), program.name));
+  std::unique_ptr<DeviceRun> run(new DeviceRun(device, program.name));
+  FLOE_RETURN_IF_ERROR(Annotate(run->Instantiate(graph, stream), program.name));
+  return run;
+}
+
+absl::Status DeviceRun::Instantiate(FloeCudaGraph graph, const Stream& stream) {
+  FLOE_RETURN_IF_ERROR(device_->Check(device_->calls().instantiate(device_->index(), graph, &exec_),
+                                      "making a graph executable"));
+  FLOE_RETURN_IF_ERROR(device_->Check(
+      device_->calls().upload(device_->index(), exec_, stream.handle()), "uploading a graph"));
+  return stream.Wait("uploading a graph");
+}
+
+DeviceRun::~DeviceRun() {
+  if (exec_ != nullptr) (void)device_->calls().destroy_exec(exec_);
+}
+
+absl::Status DeviceRun::Run(const Stream& stream) {
+  FLOE_RETURN_IF_ERROR(device_->CheckAlive());
+  FLOE_RETURN_IF_ERROR(device_->Check(
+      device_->calls().launch(device_->index(), exec_, stream.handle()), "starting " + name_));
+  return stream.Wait("running " + name_);
+}
+
+}  // namespace floe::cuda

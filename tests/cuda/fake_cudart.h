@@ -1,0 +1,26 @@
+// What tests tell and ask the fake CUDA runtime (fake_cudart.cc). Threading: any thread.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+struct FakeCudaOptions {
+  uint64_t total_bytes;  // of a device's memory
+  int devices;
+  int major, minor;  // compute capability
+};
+
+// A new start: options as given, no fault, no complaint. What is allocated stays.
+void fake_cuda_reset(const FakeCudaOptions* options);
+// The call after `calls` more fails with the error. An error that CUDA does not recover from, and
+// the unknown one, fails all later calls too.
+void fake_cuda_fail_after(int64_t calls, int error);
+int64_t fake_cuda_calls(void);        // since the reset
+int64_t fake_cuda_alive(void);        // allocations, streams and graphs that nobody has freed
+uint64_t fake_cuda_used(void);        // bytes of devices
+uint64_t fake_cuda_peak(void);        // the most since the reset
+int64_t fake_cuda_kernels_run(void);  // since the reset
+// Wrong use since the reset that a device might let pass: the first. Empty: none.
+const char* fake_cuda_complaint(void);
+}
