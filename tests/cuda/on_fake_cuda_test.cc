@@ -12,6 +12,7 @@
 #include "kernels/cuda/device/device_run.h"
 #include "kernels/cuda/device/errors.h"
 #include "tests/cuda/fake_cudart.h"
+#include "tests/cuda/programs.h"
 
 namespace floe::cuda {
 namespace {
@@ -123,6 +124,18 @@ TEST_F(OnFakeCuda, RunsAProgramOfLaunches) {
   ASSERT_EQ(answer.status(), absl::OkStatus());
   EXPECT_EQ(*answer, Expected(Weights()));
   EXPECT_EQ(fake_cuda_kernels_run(), 4);  // two of each run, and none when it was made
+}
+
+TEST_F(OnFakeCuda, HasTheEmulatorsBits) {
+  const std::shared_ptr<Device> device = Open();
+  for (const CheckedProgram& program : CheckedPrograms(/*large=*/false)) {
+    const auto emulated = RunOnEmulator(program);
+    ASSERT_EQ(emulated.status(), absl::OkStatus()) << program.name;
+    ASSERT_GT(DifferingBits(*emulated, InitialNumbers(program.floats)), 0) << program.name;
+    const auto result = RunOnDevice(program, device, 1);
+    ASSERT_EQ(result.status(), absl::OkStatus()) << program.name;
+    EXPECT_EQ(DifferingBits(result->memory, *emulated), 0) << program.name;
+  }
 }
 
 TEST_F(OnFakeCuda, SaysWhatDeviceItHas) {
