@@ -38,6 +38,8 @@ class DeviceKernel : public Kernel {
   // Runs the launches on the emulator, over memory of the host: kernels of kCuda that are run as
   // any other kernel are the emulated device. INTERNAL without the emulator.
   absl::Status Run(const KernelContext& ctx) const final;
+  // The same, whatever kernel_runner is.
+  absl::Status RunOnEmulator(const KernelContext& ctx) const;
 
   size_t PackedBytes() const override;
 };
@@ -48,6 +50,10 @@ class DeviceKernel : public Kernel {
 absl::Status Emulate(absl::Span<const Launch> launches);
 using LaunchRunner = absl::Status (*)(absl::Span<const Launch> launches);
 inline LaunchRunner launch_runner = nullptr;
+
+// What DeviceKernel::Run does instead, for tests; set while no kernel runs. Null: as it says.
+using KernelRunner = absl::Status (*)(const DeviceKernel& kernel, const KernelContext& ctx);
+inline KernelRunner kernel_runner = nullptr;
 
 // A DeviceKernel of a function of the addresses.
 template <typename F>

@@ -9,7 +9,7 @@ complain() { echo "$*" >&2; failed=1; }
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 
 floed=$1
-if ldd "$floed" | grep -iE 'cuda|cudart|cublas|cudnn|nvidia|nvrtc'; then complain "$floed links CUDA"; fi
+if ldd "$floed" | grep -E '\blibcu(da|dart|blas|dnn|fft)|nvidia|nvrtc'; then complain "$floed links CUDA"; fi
 
 if [ $# -gt 1 ]; then
   library=$2

@@ -3,6 +3,10 @@
 namespace floe::cuda {
 
 absl::Status DeviceKernel::Run(const KernelContext& ctx) const {
+  return kernel_runner == nullptr ? RunOnEmulator(ctx) : kernel_runner(*this, ctx);
+}
+
+absl::Status DeviceKernel::RunOnEmulator(const KernelContext& ctx) const {
   if (launch_runner == nullptr)
     return absl::InternalError("a kernel for a GPU was run on the host, without the emulator");
   DeviceAddresses addresses;
