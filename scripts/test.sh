@@ -146,6 +146,7 @@ if [ -n "$ci" ]; then
   done
   check "install and systemd unit" install_and_unit
   check "package" deploy/test_package.sh build/release
+  check "package floe-cuda" deploy/test_cuda_package.sh build/release
   check "package under systemd" deploy/test_systemd.sh build/release
   check "image" deploy/test_image.sh build/release
   check "build asan-ubsan" build asan-ubsan

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the package floe-cuda from build/release, and checks its files and what it needs.
+#
+#   deploy/test_cuda_package.sh [BUILD]
+source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+source deploy/test_kit.sh
+
+build=${1:-build/release}
+[ -e "$build/CPackCudaConfig.cmake" ] || { echo "not run: $build has no libfloe_cuda.so, which needs nvcc 13"; exit 0; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+SOURCE_DATE_EPOCH=$(stat -c %Y "$build/libfloe_cuda.so")
+export SOURCE_DATE_EPOCH
+for number in 1 2; do
+  (cd "$build" && cpack --config CPackCudaConfig.cmake -B "$work/$number" >"$work/cpack" 2>&1) || { cat "$work/cpack"; fail "cpack"; }
+done
+package=$(ls "$work"/1/floe-cuda_*.deb) || fail "no package"
+cmp "$package" "$work/2/$(basename "$package")" || fail "packing twice gives different packages"
+files=$(dpkg-deb --fsys-tarfile "$package" | tar -t | grep -v '/$' | sort | tr '\n' ' ')
+[ "$files" = "./usr/lib/floe/libfloe_cuda.so ./usr/share/doc/floe-cuda/copyright " ] || fail "it has the files $files"
+needs=$(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/ //g' | tr ',' '\n' | sort | tr '\n' ' ')
+case "$needs" in
+  "libc6 libgcc-s1 libstdc++6 " | "libc6 libstdc++6 " | "libc6 ") ;;
+  *) fail "it needs $needs" ;;
+esac
+[ "$(ls "$work"/1/*.*deb | wc -l)" = 1 ] || fail "more than one package"
+echo "floe-cuda: $(du -k "$package" | cut -f1) KiB, installed $(dpkg-deb -f "$package" Installed-Size) KiB; needs $needs"
