@@ -12,10 +12,13 @@ trap 'rm -rf "$work"' EXIT
 SOURCE_DATE_EPOCH=$(stat -c %Y "$build/libfloe_cuda.so")
 export SOURCE_DATE_EPOCH
 for number in 1 2; do
-  (cd "$build" && cpack --config CPackCudaConfig.cmake -B "$work/$number" >"$work/cpack" 2>&1) || { cat "$work/cpack"; fail "cpack"; }
+  rm -f "$build"/packages/floe-cuda*
+  (cd "$build" && cpack --config CPackCudaConfig.cmake >"$work/cpack" 2>&1) || { cat "$work/cpack"; fail "cpack"; }
+  package=$(ls "$build"/packages/floe-cuda*) || fail "no package"
+  [ "$(wc -l <<<"$package")" = 1 ] || fail "more than one package"
+  cp "$package" "$work/$number.deb"
 done
-package=$(ls "$work"/1/floe-cuda_*.deb) || fail "no package"
-cmp "$package" "$work/2/$(basename "$package")" || fail "packing twice gives different packages"
+cmp "$work/1.deb" "$work/2.deb" || fail "packing twice gives different packages"
 files=$(dpkg-deb --fsys-tarfile "$package" | tar -t | grep -v '/$' | sort | tr '\n' ' ')
 [ "$files" = "./usr/lib/floe/libfloe_cuda.so ./usr/share/doc/floe-cuda/copyright " ] || fail "it has the files $files"
 needs=$(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/ //g' | tr ',' '\n' | sort | tr '\n' ' ')
@@ -23,5 +26,4 @@ case "$needs" in
   "libc6 libgcc-s1 libstdc++6 " | "libc6 libstdc++6 " | "libc6 ") ;;
   *) fail "it needs $needs" ;;
 esac
-[ "$(ls "$work"/1/*.*deb | wc -l)" = 1 ] || fail "more than one package"
 echo "floe-cuda: $(du -k "$package" | cut -f1) KiB, installed $(dpkg-deb -f "$package" Installed-Size) KiB; needs $needs"
