@@ -77,7 +77,7 @@ run_all() {
     FLOE_COMPARE_DEVICE=0 step "tests of kernels, each compared with the device" ./cuda_tests
   fi
   if [ -x op_cases_tests ] && place_op_cases; then
-    FLOE_COMPARE_DEVICE=0 step "op cases, each kernel compared with the device" ./op_cases_tests --gtest_filter='*OnDevice*:*Cuda*:*Emulated*'
+    FLOE_COMPARE_DEVICE=0 step "op cases, each kernel compared with the device" ./op_cases_tests --gtest_filter='*EmulatedDevice'
   fi
   if [ -n "${FLOE_FIRST_RUN_FAKE:-}" ]; then
     echo "compute-sanitizer: not over the fake runtime"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -92,6 +93,16 @@ std::vector<Shape> Shapes(absl::Span<const TensorView> views) {
   return shapes;
 }
 
+// Equal bits, or both NaN: which of its bits are set, IEEE 754 leaves open.
+bool Same(DType dtype, const std::byte* a, const std::byte* b) {
+  if (std::memcmp(a, b, DTypeSize(dtype)) == 0) return true;
+  if (dtype != DType::kFloat32) return false;
+  float x = 0, y = 0;
+  std::memcpy(&x, a, sizeof x);
+  std::memcpy(&y, b, sizeof y);
+  return std::isnan(x) && std::isnan(y);
+}
+
 // One kernel's memory on the device, from its inputs to its outputs.
 class Comparison {
  public:
@@ -155,7 +166,7 @@ class Comparison {
     int64_t differing = 0, first = 0;
     for (int64_t e = 0; e < view.elements(); ++e) {
       const size_t at = static_cast<size_t>(e / line * stride + e % line) * size;
-      if (std::memcmp(view.as<std::byte>() + at, theirs.data() + at, size) == 0) continue;
+      if (Same(view.dtype, view.as<std::byte>() + at, theirs.data() + at)) continue;
       if (++differing == 1) first = e;
     }
     if (differing == 0) return absl::OkStatus();

@@ -12,7 +12,7 @@
 namespace floe::cuda {
 
 // Computes the node on the emulator and on the device, and leaves the emulator's outputs. INTERNAL
-// says which elements of which output differ.
+// says which elements of which output differ; NaN equals NaN.
 absl::Status CompareOnDevice(const std::shared_ptr<Device>& device, const DeviceKernel& kernel,
                              const KernelContext& ctx);
 
