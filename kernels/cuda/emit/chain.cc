@@ -236,6 +236,16 @@ absl::Status ChainProgram::AddSteps(absl::Span<const DType> inputs, absl::Span<c
 
 namespace {
 
+// The place of each dim of an input with the output's shape, whose lines lie apart.
+void SpaceInput(const Shape& shape, int64_t line_stride, ChainInput* input, int64_t* stride) {
+  input->spread = Spread::kStrided;
+  stride[shape.rank() - 1] = 1;
+  for (int d = shape.rank() - 2; d >= 0; --d) {
+    stride[d] = line_stride;
+    line_stride *= shape.dim(d);
+  }
+}
+
 // Dim `axis` of `in` where it broadcasts to `rank` dims.
 int64_t SpreadDim(const Shape& in, int rank, int axis) {
   const int own = axis - (rank - in.rank());
@@ -276,6 +286,7 @@ void SpreadInput(const Shape& in, const Shape& out, ChainInput* input, int64_t* 
 }  // namespace
 
 void ChainProgram::Emit(absl::Span<const TensorView> inputs, const TensorView& out,
+                        absl::Span<const int64_t> line_strides,
                         std::vector<Launch>* launches) const {
   if (out.elements() == 0) return;
   ChainArgs args = args_;
@@ -286,6 +297,8 @@ void ChainProgram::Emit(absl::Span<const TensorView> inputs, const TensorView& o
   for (size_t k = 0; k < inputs.size(); ++k) {
     args.input[k].data = inputs[k].data;
     SpreadInput(inputs[k].shape, out.shape, &args.input[k], args.stride[k]);
+    if (!line_strides.empty() && line_strides[k] != 0)
+      SpaceInput(out.shape, line_strides[k], &args.input[k], args.stride[k]);
   }
   const int each = kernel_ == KernelId::chain ? kChainEach : 1;
   launches->push_back(

@@ -30,9 +30,10 @@ class ChainProgram {
   static absl::StatusOr<ChainProgram> Make(absl::Span<const DType> inputs,
                                            absl::Span<const OpOfChain> ops);
 
-  // `inputs` broadcast to `out` as NumPy's. At most kChainDims dims.
+  // `inputs` broadcast to `out` as NumPy's. At most kChainDims dims. `line_strides`: as in
+  // KernelContext, of inputs with the shape of `out`; empty: none lies apart.
   void Emit(absl::Span<const TensorView> inputs, const TensorView& out,
-            std::vector<Launch>* launches) const;
+            absl::Span<const int64_t> line_strides, std::vector<Launch>* launches) const;
 
  private:
   absl::Status AddSteps(absl::Span<const DType> inputs, absl::Span<const OpOfChain> ops, bool any);

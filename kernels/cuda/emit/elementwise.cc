@@ -24,16 +24,22 @@ class ChainEmitter final : public DeviceKernel {
   ChainEmitter(ChainProgram program, int shifted, int first_axis)
       : program_(std::move(program)), shifted_(shifted), first_axis_(first_axis) {}
 
+  bool ReadsSpacedLines(int i, absl::Span<const Shape> inputs,
+                        absl::Span<const Shape> outputs) const override {
+    const Shape& shape = inputs[static_cast<size_t>(i)];
+    return shifted_ < 0 && shape.rank() > 0 && shape == outputs[0];
+  }
+
   void Emit(const DeviceAddresses& at, std::vector<Launch>* launches) const override {
     if (shifted_ < 0) {
-      program_.Emit(at.inputs, at.out(0), launches);
+      program_.Emit(at.inputs, at.out(0), at.line_strides, launches);
       return;
     }
     std::vector<TensorView> inputs(at.inputs.begin(), at.inputs.end());
     Shape& shape = inputs[static_cast<size_t>(shifted_)].shape;
     const int rank = at.out(0).shape.rank();
     while (shape.rank() > 0 && shape.rank() + first_axis_ < rank) shape.push_back(1);
-    program_.Emit(inputs, at.out(0), launches);
+    program_.Emit(inputs, at.out(0), {}, launches);
   }
 
  private:
@@ -97,12 +103,12 @@ class AddNEmitter final : public DeviceKernel {
 
   void Emit(const DeviceAddresses& at, std::vector<Launch>* launches) const override {
     size_t next = std::min<size_t>(at.inputs.size(), kChainInputs);
-    by_inputs_[next - 1].Emit(at.inputs.subspan(0, next), at.out(0), launches);
+    by_inputs_[next - 1].Emit(at.inputs.subspan(0, next), at.out(0), {}, launches);
     while (next < at.inputs.size()) {
       std::vector<TensorView> operands = {at.out(0)};
       while (operands.size() < kChainInputs && next < at.inputs.size())
         operands.push_back(at.inputs[next++]);
-      by_inputs_[operands.size() - 1].Emit(operands, at.out(0), launches);
+      by_inputs_[operands.size() - 1].Emit(operands, at.out(0), {}, launches);
     }
   }
 

@@ -1,4 +1,4 @@
-// Joins, splits, slices, transposes, tiles, reversals and plain copies: all are strided copies.
+// Slices, transposes, tiles, reversals and plain copies: all are strided copies.
 #include "kernels/cuda/emit/copy.h"
 #include "kernels/cuda/emit/emit_util.h"
 #include "kernels/cuda/move_args.h"
@@ -22,67 +22,6 @@ KernelOr MakePlainCopy(const KernelArgs& args) {
       if (out.data != nullptr)
         EmitBytes(at.inputs[i].data, out.data, static_cast<int64_t>(out.bytes()), launches);
     }
-  });
-}
-
-// Between the whole and its parts, whichever are written: of each of the whole's lines along `axis`
-// every part has a band.
-void EmitParts(const TensorView& whole, absl::Span<const TensorView> parts, int64_t axis,
-               bool into_whole, std::vector<Launch>* launches) {
-  if (whole.elements() == 0) return;
-  const int rank = whole.shape.rank();
-  if (axis < 0) axis += rank;
-  int64_t outer = 1;
-  for (int i = 0; i < axis; ++i) outer *= whole.shape.dim(i);
-  const int64_t width = whole.elements() / outer;
-  int64_t place = 0;
-  for (const TensorView& part : parts) {
-    const int64_t part_width = part.elements() / outer;
-    if (part.data != nullptr) {
-      void* const band = ElementAt(whole, place);
-      Grid grid;
-      grid.Add(outer, into_whole ? part_width : width, into_whole ? width : part_width);
-      grid.Add(part_width, 1, 1);
-      EmitCopy(std::move(grid), BytesOf(whole), into_whole ? part.data : band,
-               into_whole ? band : part.data, launches);
-    }
-    place += part_width;
-  }
-}
-
-KernelOr MakePack(const KernelArgs& args) {
-  FLOE_RETURN_IF_ERROR(CheckMovable(args, 0));
-  return MakeEmitKernel([axis = args.node.attrs.Int("axis")](const DeviceAddresses& at,
-                                                             std::vector<Launch>* launches) {
-    EmitParts(at.out(0), at.inputs, axis, true, launches);
-  });
-}
-KernelOr MakeUnpack(const KernelArgs& args) {
-  FLOE_RETURN_IF_ERROR(CheckMovable(args, 0));
-  return MakeEmitKernel([axis = args.node.attrs.Int("axis")](const DeviceAddresses& at,
-                                                             std::vector<Launch>* launches) {
-    EmitParts(at.in(0), at.outputs, axis, false, launches);
-  });
-}
-
-template <bool kAxisFirst>
-KernelOr MakeConcat(const KernelArgs& args) {
-  const int last = static_cast<int>(args.inputs.size()) - 1;
-  FLOE_RETURN_IF_ERROR(CheckMovable(args, kAxisFirst ? 1 : 0));
-  FLOE_ASSIGN_OR_RETURN(const int64_t axis, KnownInt(args, kAxisFirst ? 0 : last));
-  return MakeEmitKernel([axis](const DeviceAddresses& at, std::vector<Launch>* launches) {
-    const absl::Span<const TensorView> parts =
-        at.inputs.subspan(kAxisFirst ? 1 : 0, at.inputs.size() - 1);
-    EmitParts(at.out(0), parts, axis, true, launches);
-  });
-}
-
-template <int kData, int kAxis>
-KernelOr MakeSplit(const KernelArgs& args) {
-  FLOE_RETURN_IF_ERROR(CheckMovable(args, kData));
-  FLOE_ASSIGN_OR_RETURN(const int64_t axis, KnownInt(args, kAxis));
-  return MakeEmitKernel([axis](const DeviceAddresses& at, std::vector<Launch>* launches) {
-    EmitParts(at.in(kData), at.outputs, axis, false, launches);
   });
 }
 
@@ -278,12 +217,6 @@ KernelOr MakeReverse(const KernelArgs& args) {
 
 bool RegisterMoves() {
   RegisterEmitter<MakePlainCopy>({"Identity", "Reshape", "Squeeze", "ExpandDims"}, {});
-  RegisterEmitter<MakePack>({"Pack"}, {});
-  RegisterEmitter<MakeUnpack>({"Unpack"}, {});
-  RegisterEmitter<MakeConcat<false>>({"ConcatV2"}, {});
-  RegisterEmitter<MakeConcat<true>>({"Concat"}, {});
-  RegisterEmitter<MakeSplit<1, 0>>({"Split"}, {});
-  RegisterEmitter<MakeSplit<0, 2>>({"SplitV"}, {});
   RegisterEmitter<MakeTranspose>({"Transpose"}, {});
   RegisterEmitter<MakeStridedSlice>({"StridedSlice"}, {});
   RegisterEmitter<MakeSlice>({"Slice"}, {});
