@@ -48,6 +48,49 @@ TEST(MoveOnDevice, Splits) {
   }
 }
 
+// Memory of lines that lie `stride` elements apart, with `numbers` in them and NaN between.
+std::vector<float> Spaced(const std::vector<float>& numbers, int64_t width, int64_t stride) {
+  const int64_t lines = static_cast<int64_t>(numbers.size()) / width;
+  std::vector<float> memory(static_cast<size_t>(lines * stride), NAN);
+  for (int64_t i = 0; i < lines * width; ++i)
+    memory[static_cast<size_t>(i / width * stride + i % width)] = numbers[static_cast<size_t>(i)];
+  return memory;
+}
+
+TEST(MoveOnDevice, LinesMayLieApart) {
+  std::vector<float> a(12), b(8), joined;
+  std::iota(a.begin(), a.end(), 1.0f);
+  std::iota(b.begin(), b.end(), 100.0f);
+  for (size_t line = 0; line < 4; ++line) {
+    joined.insert(joined.end(), a.begin() + line * 3, a.begin() + line * 3 + 3);
+    joined.insert(joined.end(), b.begin() + line * 2, b.begin() + line * 2 + 2);
+  }
+  const Tensor x = FloatTensor(Shape({2, 2, 3}), a), y = FloatTensor(Shape({2, 2, 2}), b),
+               axis = Int(-1);
+  auto concat = MakeTestKernel("ConcatV2", {}, {x, y, axis}, OnDevice(4));
+  ASSERT_TRUE(concat.ok()) << concat.status();
+  const Shape shapes[] = {x.shape(), y.shape(), axis.shape()}, whole[] = {Shape({2, 2, 5})};
+  EXPECT_TRUE((*concat)->kernel->WritesSpacedLines());
+  EXPECT_TRUE((*concat)->kernel->ReadsSpacedLines(0, shapes, whole));
+  std::vector<float> spaced_a = Spaced(a, 3, 5), to = Spaced(std::vector<float>(20, NAN), 5, 7);
+  const TensorView in[] = {{DType::kFloat32, x.shape(), spaced_a.data()}, y.view(), axis.view()};
+  const TensorView out[] = {{DType::kFloat32, whole[0], to.data()}};
+  const int64_t strides[] = {5, 0, 0, 7};
+  ThreadPool pool(1);
+  ASSERT_TRUE((*concat)->kernel->Run({in, out, nullptr, &pool, nullptr, 0, strides}).ok());
+  const std::vector<float> want = Spaced(joined, 5, 7);
+  EXPECT_EQ(std::memcmp(to.data(), want.data(), want.size() * sizeof(float)), 0);
+
+  auto add = MakeTestKernel("Add", {}, {x, FloatTensor(Shape({3}), {1, 2, 3})}, OnDevice());
+  ASSERT_TRUE(add.ok()) << add.status();
+  std::vector<float> three = {1, 2, 3}, sum(12);
+  const TensorView operands[] = {in[0], {DType::kFloat32, Shape({3}), three.data()}};
+  const TensorView sums[] = {{DType::kFloat32, x.shape(), sum.data()}};
+  const int64_t of_add[] = {5, 0, 0};
+  ASSERT_TRUE((*add)->kernel->Run({operands, sums, nullptr, &pool, nullptr, 0, of_add}).ok());
+  for (size_t i = 0; i < 12; ++i) EXPECT_EQ(sum[i], a[i] + three[i % 3]);
+}
+
 TEST(MoveOnDevice, TransposesInEveryOrderOfDims) {
   for (const DType dtype : kSizes) {
     std::vector<int32_t> perm = {0, 1, 2, 3};
