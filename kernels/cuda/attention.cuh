@@ -36,28 +36,28 @@ struct QueryState {
   float most, sum;
 };
 
-// One of the four threads of a query: makes weights of 16 scores, which are 4 apart in `scores`
-// (by key, then query). Returns what the sums so far are to be multiplied by.
-GPU_DEVICE float WeighScores(const AttentionArgs& args, const uint8_t* keep, int keys,
+// One of the four threads of a query: makes weights of every fourth score of a tile (`scores` is by
+// key, then query; `keep` the query's mask, or null). Returns what the sums so far are to be
+// multiplied by.
+GPU_DEVICE float WeighScores(const AttentionArgs& args, const uint8_t* keep, int key0,
                              float* scores, QueryState* state) {
-  using Tile = Tile64;
-  constexpr int kKeys = Tile::kN / 4;
+  constexpr int kKeys = Tile64::kN / 4, kLine = 4 * Tile64::kLineA;
   const int query = static_cast<int>(threadIdx.x) / 4, part = static_cast<int>(threadIdx.x) % 4;
-  float* const mine = scores + part * kKeys * Tile::kLineA + query;
+  float* const mine = scores + part * Tile64::kLineA + query;
   float most = mine[0];
-  for (int i = 1; i < kKeys; ++i) most = Max(most, mine[i * Tile::kLineA]);
+  for (int i = 1; i < kKeys; ++i) most = Max(most, mine[i * kLine]);
   most = Max(most, __shfl_xor_sync(0xffffffffu, most, 1));
   most = Max(most, __shfl_xor_sync(0xffffffffu, most, 2));
   most = Max(state->most, most);
   const bool nothing = most == -Infinity();  // every score so far is -infinity
   float sum = 0;
   for (int i = 0; i < kKeys; ++i) {
-    const float weight = nothing ? 0.0f : Exp(mine[i * Tile::kLineA] - most);
+    const float weight = nothing ? 0.0f : Exp(mine[i * kLine] - most);
     sum += weight;
-    const int key = part * kKeys + i;
+    const int key = key0 + i * 4 + part;
     const bool hidden =
-        keep != nullptr && args.zero && key < keys && keep[key * args.mask_steps.feature] == 0;
-    mine[i * Tile::kLineA] = hidden ? 0.0f : weight;
+        keep != nullptr && args.zero && key < args.keys && keep[key * args.mask_steps.feature] == 0;
+    mine[i * kLine] = hidden ? 0.0f : weight;
   }
   sum += __shfl_xor_sync(0xffffffffu, sum, 1);
   sum += __shfl_xor_sync(0xffffffffu, sum, 2);
@@ -67,6 +67,89 @@ GPU_DEVICE float WeighScores(const AttentionArgs& args, const uint8_t* keep, int
   return factor;
 }
 
+// A head's mask for the queries of a block.
+struct QueryMask {
+  const float* add;
+  const uint8_t* keep;
+};
+
+// Writes the scores of a tile of keys: -infinity for those beyond the end.
+GPU_DEVICE void PutScores(const AttentionArgs& args, const Sums<Tile64>& products,
+                          const Place<Tile64>& place, const QueryMask& mask, int left, int key0,
+                          float* scores) {
+  using Tile = Tile64;
+  GPU_UNROLL
+  for (int i = 0; i < Tile::kThreadM; ++i) {
+    const int row = place.Row(i);
+    GPU_UNROLL
+    for (int j = 0; j < Tile::kThreadN; ++j) {
+      const int key = key0 + place.Column(j);
+      float score = -Infinity();
+      if (key < args.keys && row < left) {
+        const int64_t at = row * args.mask_steps.place + key * args.mask_steps.feature;
+        score = (products.at[i][j] + 0.0f) * args.scale;
+        if (mask.add != nullptr) score += mask.add[at];
+        if (mask.keep != nullptr && mask.keep[at] == 0) score = args.fill;
+      }
+      scores[place.Column(j) * Tile::kLineA + row] = score;
+    }
+  }
+}
+
+// Adds the values of a tile of keys by their weights. The copy of the first piece is under way.
+GPU_DEVICE void AddValues(const FactorArgs& values, int key0, int keys, int n0, int width,
+                          const float* weights, float* b, const Place<Tile64>& place,
+                          Sums<Tile64>* sums) {
+  using Tile = Tile64;
+  int half = 0;
+  GPU_NO_UNROLL
+  for (int piece = 0; piece < Tile::kN; piece += Tile::kDepth) {
+    const int next = piece + Tile::kDepth, other = half ^ 1;
+    if (next < Tile::kN) {
+      LoadFactor<Tile>(values, key0 + next, keys, n0, width,
+                       b + other * Tile::kDepth * Tile::kLineB);
+    }
+    CommitCopies();
+    WaitForCopies<1>();
+    __syncthreads();
+    MultiplyPiece<Tile>(weights + piece * Tile::kLineA, b + half * Tile::kDepth * Tile::kLineB,
+                        place, sums);
+    __syncthreads();
+    half = other;
+  }
+}
+
+// Multiplies the sums of each query by its factor.
+GPU_DEVICE void ScaleSums(const float* factors, const Place<Tile64>& place, Sums<Tile64>* sums) {
+  GPU_UNROLL
+  for (int i = 0; i < Tile64::kThreadM; ++i) {
+    const float by = factors[place.Row(i)];
+    GPU_UNROLL
+    for (int j = 0; j < Tile64::kThreadN; ++j) sums->at[i][j] *= by;
+  }
+}
+
+// Divides the sums by those of the weights, and writes them. Without keys there is nothing.
+GPU_DEVICE void PutQueries(const AttentionArgs& args, const Sums<Tile64>& sums,
+                           const float* weights, const Place<Tile64>& place, int left, int n0,
+                           float* out) {
+  GPU_UNROLL
+  for (int i = 0; i < Tile64::kThreadM; ++i) {
+    const int row = place.Row(i);
+    GPU_UNROLL
+    for (int j = 0; j < Tile64::kThreadN; ++j) {
+      const int column = n0 + place.Column(j);
+      if (row >= left || column >= args.width) continue;
+      out[row * args.out_steps.place + column * args.out_steps.feature] =
+          args.keys == 0 ? 0.0f : Div(sums.at[i][j], weights[row]);
+    }
+  }
+}
+
+GPU_DEVICE int64_t HeadOffset(const AttentionSteps& steps, int64_t batch, int64_t head) {
+  return batch * steps.batch + head * steps.head;
+}
+
 GPU_KERNEL(attention, AttentionArgs, Tile64::kThreads) {
   using Tile = Tile64;
   GPU_SHARED(float, a, 2 * Tile::kDepth * Tile::kLineA);
@@ -74,94 +157,42 @@ GPU_KERNEL(attention, AttentionArgs, Tile64::kThreads) {
   GPU_SHARED(float, scores, Tile::kN* Tile::kLineA);
   GPU_SHARED(float, factors, Tile::kM);
   const int64_t z = args.first_head + blockIdx.z, batch = z / args.heads, head = z % args.heads;
-  const int q0 = static_cast<int>(blockIdx.x) * Tile::kM,
-            n0 = static_cast<int>(blockIdx.y) * Tile::kN;
-  const int left = args.queries - q0 < Tile::kM ? args.queries - q0 : Tile::kM;
-  QueryRows rows = {
-      args,
-      args.q + batch * args.q_steps.batch + head * args.q_steps.head + q0 * args.q_steps.place,
-      left};
+  const int64_t q0 = static_cast<int64_t>(blockIdx.x) * Tile::kM;
+  const int n0 = static_cast<int>(blockIdx.y) * Tile::kN;
+  const int left = static_cast<int>(args.queries - q0 < Tile::kM ? args.queries - q0 : Tile::kM);
+  QueryRows rows = {args, args.q + HeadOffset(args.q_steps, batch, head) + q0 * args.q_steps.place,
+                    left};
   FactorArgs keys = args.k, values = args.v;
-  keys.at += batch * args.k_steps.batch + head * args.k_steps.head;
-  values.at += batch * args.v_steps.batch + head * args.v_steps.head;
-  const int64_t mask = batch * args.mask_steps.batch + head * args.mask_steps.head;
+  keys.at += HeadOffset(args.k_steps, batch, head);
+  values.at += HeadOffset(args.v_steps, batch, head);
+  const int64_t of_mask = HeadOffset(args.mask_steps, batch, head) + q0 * args.mask_steps.place;
+  const QueryMask mask = {args.add == nullptr ? nullptr : args.add + of_mask,
+                          args.keep == nullptr ? nullptr : args.keep + of_mask};
   const Place<Tile> place;
   const int query = static_cast<int>(threadIdx.x) / 4;  // of WeighScores
+  const uint8_t* const keep =
+      mask.keep == nullptr || query >= left ? nullptr : mask.keep + query * args.mask_steps.place;
   QueryState state = {-Infinity(), 0};
   Sums<Tile> sums;
-  GPU_UNROLL
-  for (int i = 0; i < Tile::kThreadM; ++i) {
-    GPU_UNROLL
-    for (int j = 0; j < Tile::kThreadN; ++j) sums.at[i][j] = 0;
-  }
+  ClearSums<Tile>(&sums);
   GPU_NO_UNROLL
   for (int key0 = 0; key0 < args.keys; key0 += Tile::kN) {
     Sums<Tile> products;
     MultiplyTile<Tile>(rows, keys, args.features, key0, args.keys, a, b, &products);
     LoadFactor<Tile>(values, key0, args.keys, n0, args.width, b);
     CommitCopies();
-    GPU_UNROLL
-    for (int i = 0; i < Tile::kThreadM; ++i) {
-      const int row = place.Row(i);
-      GPU_UNROLL
-      for (int j = 0; j < Tile::kThreadN; ++j) {
-        const int key = key0 + place.Column(j);
-        float score = -Infinity();
-        if (key < args.keys && row < left) {
-          score = (products.at[i][j] + 0.0f) * args.scale;
-          const int64_t at =
-              mask + (q0 + row) * args.mask_steps.place + key * args.mask_steps.feature;
-          if (args.add != nullptr) score += args.add[at];
-          if (args.keep != nullptr && args.keep[at] == 0) score = args.fill;
-        }
-        scores[place.Column(j) * Tile::kLineA + row] = score;
-      }
-    }
+    PutScores(args, products, place, mask, left, key0, scores);
     __syncthreads();
-    const uint8_t* const keep = args.keep == nullptr || query >= left
-                                    ? nullptr
-                                    : args.keep + mask + (q0 + query) * args.mask_steps.place +
-                                          key0 * args.mask_steps.feature;
-    const float factor = WeighScores(args, keep, args.keys - key0, scores, &state);
+    const float factor = WeighScores(args, keep, key0, scores, &state);
     if (threadIdx.x % 4 == 0) factors[query] = factor;
     __syncthreads();
-    GPU_UNROLL
-    for (int i = 0; i < Tile::kThreadM; ++i) {
-      const float by = factors[place.Row(i)];
-      GPU_UNROLL
-      for (int j = 0; j < Tile::kThreadN; ++j) sums.at[i][j] *= by;
-    }
-    int half = 0;
-    GPU_NO_UNROLL
-    for (int piece = 0; piece < Tile::kN; piece += Tile::kDepth) {
-      const int next = piece + Tile::kDepth, other = half ^ 1;
-      if (next < Tile::kN)
-        LoadFactor<Tile>(values, key0 + next, args.keys, n0, args.width,
-                         b + other * Tile::kDepth * Tile::kLineB);
-      CommitCopies();
-      WaitForCopies<1>();
-      __syncthreads();
-      MultiplyPiece<Tile>(scores + piece * Tile::kLineA, b + half * Tile::kDepth * Tile::kLineB,
-                          place, &sums);
-      __syncthreads();
-      half = other;
-    }
+    ScaleSums(factors, place, &sums);
+    AddValues(values, key0, args.keys, n0, args.width, scores, b, place, &sums);
   }
   if (threadIdx.x % 4 == 0) factors[query] = state.sum;
   __syncthreads();
-  float* const out = args.out + batch * args.out_steps.batch + head * args.out_steps.head;
-  GPU_UNROLL
-  for (int i = 0; i < Tile::kThreadM; ++i) {
-    const int row = place.Row(i);
-    GPU_UNROLL
-    for (int j = 0; j < Tile::kThreadN; ++j) {
-      const int column = n0 + place.Column(j);
-      if (row >= left || column >= args.width) continue;
-      // Weights of no keys add up to nothing, and so do their values.
-      out[(q0 + row) * args.out_steps.place + column * args.out_steps.feature] =
-          args.keys == 0 ? 0.0f : Div(sums.at[i][j], factors[row]);
-    }
-  }
+  PutQueries(args, sums, factors, place, left, n0,
+             args.out + HeadOffset(args.out_steps, batch, head) + q0 * args.out_steps.place);
 }
 
 }  // namespace floe::cuda

@@ -82,6 +82,7 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 
 #define FLOE_CUDA_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 inline void __syncthreads(FLOE_CUDA_PLACE) { floe::cuda::SyncBlock({file, line}); }
 inline void __syncwarp(uint32_t mask = 0xffffffffu, FLOE_CUDA_PLACE) {
   floe::cuda::ExchangeInWarp(mask, 0, static_cast<int>(threadIdx.x % 32), {file, line});
@@ -100,5 +101,6 @@ T __shfl_down_sync(uint32_t mask, T value, int by, FLOE_CUDA_PLACE) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   return floe::cuda::ShuffleInWarp(mask, value, lane + by < 32 ? lane + by : lane, {file, line});
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 #undef FLOE_CUDA_PLACE

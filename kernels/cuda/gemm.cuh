@@ -27,13 +27,12 @@ struct MatrixRows {
   static constexpr int kStep = Tile::kThreads / Tile::kDepth;
 
   const GemmArgs& args;
-  const float* a;
   int m0;
-  int64_t* begin;  // of each row of the tile; -1: there is none
+  int64_t* begin;  // of each row of the tile in args.a; -1: there is none
 
-  GPU_DEVICE void FindRows() {
+  GPU_DEVICE void FindRows(int64_t product) {
     for (int i = static_cast<int>(threadIdx.x); i < Tile::kM; i += Tile::kThreads) {
-      begin[i] = m0 + i < args.m ? (m0 + i) * args.a_row : -1;
+      begin[i] = m0 + i < args.m ? product + (m0 + i) * args.a_row : -1;
     }
     __syncthreads();
   }
@@ -47,7 +46,7 @@ struct MatrixRows {
         const int row = first + i * kStep;
         const int64_t from = begin[row];
         const bool valid = k0 + kk < args.k && from >= 0;
-        CopyAsync4(to + kk * Tile::kLineA + row, valid ? a + from + k0 + kk : a, valid);
+        CopyAsync4(to + kk * Tile::kLineA + row, valid ? args.a + from + k0 + kk : args.a, valid);
       }
       return;
     }
@@ -56,8 +55,8 @@ struct MatrixRows {
       const int kk = at / Tile::kM, row = at % Tile::kM;
       const int64_t from = begin[row];
       const bool valid = k0 + kk < args.k && from >= 0;
-      CopyAsync4(to + kk * Tile::kLineA + row, valid ? a + from + (k0 + kk) * args.a_column : a,
-                 valid);
+      CopyAsync4(to + kk * Tile::kLineA + row,
+                 valid ? args.a + from + (k0 + kk) * args.a_column : args.a, valid);
     }
   }
 };
@@ -70,8 +69,8 @@ GPU_DEVICE void Gemm(const GemmArgs& args) {
   const int64_t z = args.first_product + blockIdx.z;
   const int m0 = static_cast<int>(blockIdx.x) * Tile::kM,
             n0 = static_cast<int>(blockIdx.y) * Tile::kN;
-  MatrixRows<Tile> left = {args, args.a + BatchOffset(z, args.batch, args.a_batch), m0, begin};
-  left.FindRows();
+  MatrixRows<Tile> left = {args, m0, begin};
+  left.FindRows(BatchOffset(z, args.batch, args.a_batch));
   FactorArgs right = args.b;
   right.at += BatchOffset(z, args.batch, args.b_batch);
   Sums<Tile> sums;

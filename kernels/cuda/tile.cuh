@@ -68,6 +68,14 @@ template <class Tile>
 struct Sums {
   float at[Tile::kThreadM][Tile::kThreadN];
 };
+template <class Tile>
+GPU_DEVICE void ClearSums(Sums<Tile>* sums) {
+  GPU_UNROLL
+  for (int i = 0; i < Tile::kThreadM; ++i) {
+    GPU_UNROLL
+    for (int j = 0; j < Tile::kThreadN; ++j) sums->at[i][j] = 0;
+  }
+}
 
 // Adds the products of a piece.
 template <class Tile>
@@ -105,11 +113,7 @@ template <class Tile, class Left>
 GPU_DEVICE void MultiplyTile(Left& left, const FactorArgs& right, int k, int n0, int n, float* a,
                              float* b, Sums<Tile>* sums) {
   const Place<Tile> place;
-  GPU_UNROLL
-  for (int i = 0; i < Tile::kThreadM; ++i) {
-    GPU_UNROLL
-    for (int j = 0; j < Tile::kThreadN; ++j) sums->at[i][j] = 0;
-  }
+  ClearSums<Tile>(sums);
   left.LoadPiece(0, a);
   LoadFactor<Tile>(right, 0, k, n0, n, b);
   CommitCopies();
