@@ -1,4 +1,4 @@
-// Types and row marks through If, Case and While.
+// Types and row marks through If, Case, While and OnDevice.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -211,14 +211,30 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
   return result;
 }
 
+absl::StatusOr<ControlAnalysis> AnalyzeIsland(const Node& node, absl::Span<const ValueInfo> inputs,
+                                              absl::Span<const RowMark> marks,
+                                              const KernelOptions& options) {
+  const Graph& body = *node.subgraphs[0];
+  FLOE_RETURN_IF_ERROR(CheckCount(body, inputs.size(), node.num_outputs));
+  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(body, TypesOnly(inputs), marks, options));
+  ControlAnalysis result;
+  for (const ValueRef& out : body.outputs) {
+    result.values.push_back({analysis.at(out).type, {}, {}});
+    result.marks.push_back(analysis.mark(out));
+    if (result.culprit.empty()) result.culprit = analysis.culprit[out.node];
+  }
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs,
                                                absl::Span<const RowMark> marks,
                                                const KernelOptions& options) {
   FLOE_RETURN_IF_ERROR(SpendVisits(1));
+  if (HasPredicate(node)) return AnalyzeBranches(node, inputs, marks, options);
   return node.op->name == "While" ? AnalyzeWhile(node, inputs, marks, options)
-                                  : AnalyzeBranches(node, inputs, marks, options);
+                                  : AnalyzeIsland(node, inputs, marks, options);
 }
 
 }  // namespace floe

@@ -12,6 +12,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/unsupported.h"
 #include "runtime/plan.h"
+#include "runtime/predicate.h"
 
 namespace floe {
 namespace {
@@ -96,7 +97,9 @@ class Compiler {
   }
 
   absl::Status RunPasses() {
-    return floe::RunPasses(&graph(), {types_, kernel_options()},
+    const std::optional<Placement>& islands = compiled_->options_.islands;
+    return floe::RunPasses(&graph(),
+                           {types_, kernel_options(), islands.has_value() ? &*islands : nullptr},
                            compiled_->options_.disabled_passes);
   }
 
@@ -110,7 +113,9 @@ class Compiler {
     std::vector<int> readers = CountReaders();
     for (int i = 0; i < graph().size(); ++i) {
       NoteNode("preparing", graph().node(i));
-      const absl::Status made = MakeKernelOf(i, InputsOf(graph().node(i), analysis));
+      const absl::Status made = graph().node(i).subgraphs.empty()
+                                    ? MakeKernelOf(i, InputsOf(graph().node(i), analysis))
+                                    : CompileSubgraphs(i, PassedTypes(i, analysis));
       if (absl::IsUnimplemented(made)) {
         const size_t before = missing_.size();
         AddUnsupportedInside(graph().node(i), &missing_);
@@ -144,15 +149,19 @@ class Compiler {
   absl::Status MakeKernelOf(int i, absl::Span<const ValueInfo> inputs) {
     const Node& node = graph().node(i);
     if (IsSource(node) || node.op->alias || node.op->name == "NoOp") return absl::OkStatus();
-    if (!node.subgraphs.empty()) return CompileSubgraphs(i, inputs);
     std::shared_ptr<const Kernel>& kernel = compiled_->program_->kernels[i];
+    // What an island holds beside the nodes that were placed there is known before a run: the
+    // device computes none of it.
+    KernelOptions options = kernel_options();
+    if (FindKernel(node.op->name, options.device, KernelDType(node, inputs)) == nullptr)
+      options.device = kHostDevice;
     if (cache_ == nullptr) {
-      FLOE_ASSIGN_OR_RETURN(kernel, MakePaidKernel(node, inputs));
+      FLOE_ASSIGN_OR_RETURN(kernel, MakePaidKernel(node, inputs, options));
     } else {
-      const KernelKey key = KeyOf(node, inputs, kernel_options());
+      const KernelKey key = KeyOf(node, inputs, options);
       kernel = cache_->Find(key);
       if (kernel == nullptr) {
-        FLOE_ASSIGN_OR_RETURN(kernel, ShareKernel(key, node, inputs));
+        FLOE_ASSIGN_OR_RETURN(kernel, ShareKernel(key, node, inputs, options));
         cache_->Keep(key, kernel, inputs);
       }
     }
@@ -162,20 +171,22 @@ class Compiler {
 
   // The kernel of another model that has the same weights, where there is one.
   absl::StatusOr<std::shared_ptr<const Kernel>> ShareKernel(const KernelKey& key, const Node& node,
-                                                            absl::Span<const ValueInfo> inputs) {
+                                                            absl::Span<const ValueInfo> inputs,
+                                                            const KernelOptions& options) {
     WeightStore* const weights = key.of_content ? compiled_->options_.weights.get() : nullptr;
-    if (weights == nullptr) return MakePaidKernel(node, inputs);
+    if (weights == nullptr) return MakePaidKernel(node, inputs, options);
     if (auto shared = weights->Find(key.hash)) return shared;
-    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, MakePaidKernel(node, inputs));
+    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel,
+                          MakePaidKernel(node, inputs, options));
     if (kernel->PackedBytes() == 0) return kernel;
     return weights->Add(key.hash, std::move(kernel));
   }
 
   // Holds its share of the memory.
-  absl::StatusOr<std::shared_ptr<const Kernel>> MakePaidKernel(
-      const Node& node, absl::Span<const ValueInfo> inputs) const {
-    FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
-                          MakeKernel(node, inputs, kernel_options()));
+  absl::StatusOr<std::shared_ptr<const Kernel>> MakePaidKernel(const Node& node,
+                                                               absl::Span<const ValueInfo> inputs,
+                                                               const KernelOptions& options) const {
+    FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeKernel(node, inputs, options));
     FLOE_ASSIGN_OR_RETURN(MemoryShare share,
                           TakeMemory(static_cast<int64_t>(kernel->PackedBytes())));
     if (share.bytes() == 0) return kernel;
@@ -189,22 +200,45 @@ class Compiler {
     return std::shared_ptr<const Kernel>(paid, paid->kernel.get());
   }
 
-  absl::Status CompileSubgraphs(int i, absl::Span<const ValueInfo> inputs) {
+  // What the node's subgraphs are given, whatever the plan. Islands, and what may have islands
+  // inside, are compiled for the shapes that are known; else shapes stay open.
+  std::vector<TensorType> PassedTypes(int i, const Analysis& analysis) {
+    const Node& node = graph().node(i);
+    const bool with_shapes = node.op->name == "OnDevice" || compiled_->options_.islands.has_value();
+    // What a loop gives has the types that its variables have in every iteration.
+    std::vector<ValueInfo> values =
+        node.op->name == "While" ? analysis.values[i] : InputsOf(node, analysis);
+    if (HasPredicate(node)) values.erase(values.begin());
+    std::vector<TensorType> types;
+    for (const ValueInfo& value : values) {
+      types.push_back(TensorType{value.type.dtype});
+      if (with_shapes) types.back().shape = WithoutRows(value.type).shape;
+    }
+    return types;
+  }
+
+  CompileOptions OptionsInside(const Node& node) const {
+    CompileOptions options = compiled_->options_;
+    if (node.op->name != "OnDevice") return options;
+    if (options.islands.has_value()) options.kernels.device = options.islands->device;
+    options.islands.reset();
+    return options;
+  }
+
+  absl::Status CompileSubgraphs(int i, const std::vector<TensorType>& passed) {
     Node& node = graph().mutable_node(i);
     for (auto& branch : node.subgraphs) {
       SignatureDef signature;
-      const size_t first = node.op->name == "While" ? 0 : 1;  // branches do not see their predicate
-      for (size_t k = first; k < inputs.size(); ++k) {
+      for (size_t k = 0; k < passed.size(); ++k) {
         SignatureTensor input{.key = absl::StrCat("input ", k),
-                              .tensor_name = branch->node(branch->inputs[k - first]).name};
-        input.type.dtype =
-            inputs[k].type.dtype;  // shapes stay open: one program serves every plan of the caller
+                              .tensor_name = branch->node(branch->inputs[k]).name};
+        input.type = passed[k];  // one program serves every plan of the caller
         signature.inputs.push_back(std::move(input));
       }
       signature.outputs.resize(branch->outputs.size());
       FLOE_ASSIGN_OR_RETURN(auto compiled,
                             CompiledSignature::CompileSubgraph(*branch, std::move(signature),
-                                                               compiled_->options_, cache_));
+                                                               OptionsInside(node), cache_));
       compiled_->weight_bytes_ += compiled->weight_bytes();
       // Plans of this graph look at the subgraph as it runs.
       branch = std::shared_ptr<const Graph>(compiled->program_, &compiled->program_->graph);

@@ -124,7 +124,8 @@ absl::Status ControlFlow::Run(const StepRun& run) {
   Nested* const nested = &nested_[run.number];
   nested->inputs.clear();
   for (const int in : run.step.inputs) nested->inputs.push_back(run.memory.views()[in]);
-  return run.node().op->name == "While" ? RunWhile(run, nested) : RunBranch(run, nested);
+  if (HasPredicate(run.node())) return RunBranch(run, nested);
+  return run.node().op->name == "While" ? RunWhile(run, nested) : RunIsland(run, nested);
 }
 
 Frame& ControlFlow::FrameOf(const StepRun& run, size_t i, Nested* nested) {
@@ -169,6 +170,16 @@ absl::Status ControlFlow::RunBranch(const StepRun& run, Nested* nested) {
                       (from == inputs.end() || (position < 64 && (donatable >> position & 1) != 0));
     FLOE_RETURN_IF_ERROR(Give(run, k, value, take));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ControlFlow::RunIsland(const StepRun& run, Nested* nested) {
+  const std::vector<bool> keep(nested->inputs.size(), false);
+  Frame& frame = FrameOf(run, 0, nested);
+  FLOE_RETURN_IF_ERROR(
+      RunProgram(*run.step.programs->front(), frame, nested->inputs, {}, keep, run.threads));
+  for (size_t k = 0; k < run.step.outputs.size(); ++k)
+    FLOE_RETURN_IF_ERROR(Give(run, k, frame.Output(static_cast<int>(k)), /*take=*/false));
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// ControlFlow: runs If, Case and While, whose subgraphs are frames of their own.
+// ControlFlow: runs If, Case, While and OnDevice, whose subgraphs are frames of their own.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,8 @@ class ControlFlow {
   static void FindLists(const StepRun& run, absl::Span<const int> handed, Nested* nested);
   static absl::Status RunBranch(const StepRun& run, Nested* nested);
   static absl::Status RunWhile(const StepRun& run, Nested* nested);
+  // The island is a frame of the host here.
+  static absl::Status RunIsland(const StepRun& run, Nested* nested);
 
   std::vector<Nested> nested_;  // by step
 };

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "kernels/kernel.h"
 #include "model/graph.h"
 #include "runtime/kernel_key.h"
+#include "runtime/passes/place_on_device.h"
 #include "runtime/step.h"
 #include "runtime/weight_store.h"
 
@@ -59,7 +61,8 @@ class KernelCache {
 
 struct CompileOptions {
   KernelOptions kernels;
-  size_t max_plans = 64;  // bound of the plan cache, entries
+  std::optional<Placement> islands = {};  // none: all nodes are computed by the host
+  size_t max_plans = 64;                  // bound of the plan cache, entries
   // Passes that do not run (runtime/passes/passes.h); tests compare with and without.
   std::vector<std::string> disabled_passes;
   // Of the model, between runs: what estimates of steps go by. Follows from its size.

@@ -48,6 +48,10 @@ absl::StatusOr<bool> Truth(const TensorView& value, bool scalar_bool) {
   }
 }
 
+bool HasPredicate(const Node& node) {
+  return node.op->name == "If" || node.op->name == "Case";
+}
+
 absl::StatusOr<size_t> BranchTaken(const Node& node, const TensorView& value) {
   if (node.op->name != "Case") {
     FLOE_ASSIGN_OR_RETURN(const bool taken, Truth(value, node.attrs.Bool("scalar_bool")));

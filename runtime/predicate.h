@@ -14,6 +14,9 @@ namespace floe {
 // scalar of another type.
 absl::StatusOr<bool> Truth(const TensorView& value, bool scalar_bool = false);
 
+// Whether the node's input 0 chooses among its subgraphs, which get the others: of If and Case.
+bool HasPredicate(const Node& node);
+
 // The subgraph that an If or a Case runs for this predicate or index.
 absl::StatusOr<size_t> BranchTaken(const Node& node, const TensorView& value);
 

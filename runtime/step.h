@@ -54,7 +54,7 @@ struct Step {
   int node = -1;                   // in the compiled signature's graph
   const Kernel* kernel = nullptr;  // null: an alias of unknown shape, or control flow
   const std::vector<std::shared_ptr<const CompiledSignature>>* programs =
-      nullptr;                        // subgraphs of an If, Case or While
+      nullptr;                        // subgraphs of an If, Case, While or OnDevice
   std::vector<int> inputs, outputs;   // slots
   int first_arg = 0;                  // of the frame's argument views: inputs, then outputs
   std::vector<int64_t> line_strides;  // of the same; empty: none is a window

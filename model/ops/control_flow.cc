@@ -89,6 +89,13 @@ OpDef Call() {
   def.without_kernel = "inlined at load";
   return def;
 }
+// OnDevice(values...): the subgraph takes them, and runs on a device.
+OpDef Island() {
+  OpDef def = Functional("OnDevice", {}, "", {ops::kNotInFiles});
+  def.output_names = {};
+  def.outputs = -1;
+  return def;
+}
 const OpRegistrar kFunctional[] = {
     // If(predicate, captured...): subgraphs {then, else} take the captured values.
     OpRegistrar(
@@ -100,6 +107,7 @@ const OpRegistrar kFunctional[] = {
     // While(variables...): subgraphs {condition, body}.
     OpRegistrar(Functional("While", {"cond", "body"}, "output:T", {"While", "StatelessWhile"})),
     OpRegistrar(Call()),
+    OpRegistrar(Island()),
 };
 // An op this build does not know; harmless until an output needs it.
 const OpRegistrar kUnsupported({.name = "Unsupported",

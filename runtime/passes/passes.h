@@ -11,6 +11,7 @@
 #include "kernels/kernel.h"
 #include "model/effects.h"
 #include "model/graph.h"
+#include "runtime/passes/place_on_device.h"
 
 namespace floe {
 
@@ -18,6 +19,7 @@ namespace floe {
 struct PassContext {
   absl::Span<const TensorType> inputs;  // types of graph->inputs
   const KernelOptions& kernels;
+  const Placement* islands = nullptr;  // null: nothing leaves the host
 };
 
 struct Pass {

@@ -27,6 +27,10 @@ absl::Status Epilogues(Graph* graph, const PassContext& context) {
 absl::Status Supported(Graph* graph, const PassContext&) { return CheckSupported(*graph); }
 absl::Status Structure(Graph* graph, const PassContext&) { return StructureConditionals(graph); }
 absl::Status Dilations(Graph* graph, const PassContext&) { return FoldDilations(graph); }
+absl::Status Islands(Graph* graph, const PassContext& context) {
+  if (context.islands == nullptr) return absl::OkStatus();
+  return PlaceOnDevice(graph, context.inputs, context.kernels, *context.islands);
+}
 void PruneAll(Graph* graph) { Prune(graph); }
 
 constexpr Pass kPasses[] = {
@@ -59,6 +63,9 @@ constexpr Pass kPasses[] = {
     {"fold_batch_norms", Always<FoldBatchNorms>},
     {"fuse_epilogues", Epilogues},
     {"prune", Always<PruneAll>},
+    // What follows makes nodes for one device. An island is compiled as a graph of its own, with
+    // what its device computes.
+    {"place_on_device", Islands},
     {"fuse_conv_chains", Typed<FuseConvChains>},
     {"prune", Always<PruneAll>},
     {"fuse_elementwise", Typed<FuseElementwise>},

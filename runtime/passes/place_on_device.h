@@ -1,0 +1,38 @@
+// Islands: parts of a graph that a device computes in one go, as OnDevice nodes.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "kernels/kernel.h"
+#include "model/graph.h"
+#include "model/op_def.h"
+
+namespace floe {
+
+// Which nodes leave the host.
+struct Placement {
+  // kHostDevice: the nodes that a device with all kernels would take. Their islands are frames of
+  // the host then, with the same bits.
+  DeviceKind device = kHostDevice;
+  // Islands that are not worth their crossings, too. For tests.
+  bool all = false;
+};
+
+// Empty when the device of `options` may compute the node; or else why it stays on the host: "no
+// kernel for float64". `outputs`: what is known of its outputs.
+std::string WhyOnHost(const Node& node, absl::Span<const ValueInfo> inputs,
+                      absl::Span<const ValueInfo> outputs, const KernelOptions& options);
+
+// Makes OnDevice nodes of the nodes that the device may compute. Their shapes are known but for
+// rows. Nodes get levels: a host node's is even, a device node's odd, and a level rises only where
+// a value crosses between host and device. Device nodes of one level are an island: no path leaves
+// it and comes back, and no graph can have fewer crossings on its longest path. An island of fewer
+// floating-point operations than bytes that cross, for one row, stays on the host. Constants, and
+// values that are known before a run, belong to every island that reads them.
+// `inputs`: types of graph->inputs.
+absl::Status PlaceOnDevice(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options, const Placement& placement);
+
+}  // namespace floe
