@@ -175,9 +175,10 @@ absl::Status ControlFlow::RunBranch(const StepRun& run, Nested* nested) {
 
 absl::Status ControlFlow::RunIsland(const StepRun& run, Nested* nested) {
   const std::vector<bool> keep(nested->inputs.size(), false);
+  nested->lists.resize(nested->inputs.size());  // none is a list
   Frame& frame = FrameOf(run, 0, nested);
-  FLOE_RETURN_IF_ERROR(
-      RunProgram(*run.step.programs->front(), frame, nested->inputs, {}, keep, run.threads));
+  FLOE_RETURN_IF_ERROR(RunProgram(*run.step.programs->front(), frame, nested->inputs, nested->lists,
+                                  keep, run.threads));
   for (size_t k = 0; k < run.step.outputs.size(); ++k)
     FLOE_RETURN_IF_ERROR(Give(run, k, frame.Output(static_cast<int>(k)), /*take=*/false));
   return absl::OkStatus();

@@ -177,10 +177,9 @@ absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusCase& c, const Corpus
 }
 
 absl::StatusOr<cli::LocalModel> CompileCorpusCase(const CorpusCase& c, ImportedModel imported,
-                                                  const std::vector<std::string>& disabled_passes) {
+                                                  const CompileOptions& compile) {
   cli::LocalOptions options;
-  options.compile.disabled_passes = disabled_passes;
-  options.compile.kernels.device = c.device;
+  options.compile = compile;
   options.init_nodes = c.init_ops;
   return cli::CompileLocal(std::move(imported), (c.folder / "graph.pb").string(), options);
 }
@@ -248,10 +247,10 @@ absl::Status RunOverFilledMemory(const CorpusCase& c, const cli::BoundCall& call
 }  // namespace
 
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
-                           const std::vector<std::string>& disabled_passes) {
+                           const CompileOptions& compile) {
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(c, variant));
   FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
-                        CompileCorpusCase(c, std::move(imported), disabled_passes));
+                        CompileCorpusCase(c, std::move(imported), compile));
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(RunOverFilledMemory(c, call, context));

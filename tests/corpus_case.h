@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "cli/local_model.h"
-#include "kernels/kernel.h"
 #include "model/import/import.h"
 #include "model/tensor.h"
 
@@ -44,7 +43,6 @@ struct CorpusCase {
   std::string fails;                    // the run must fail with a message that has these words
   bool repeats = true;                  // false: a second run draws other numbers
   bool batchable = false;               // its rows must be proved independent
-  DeviceKind device = kHostDevice;      // computes the nodes that it has kernels for
 };
 
 // INVALID_ARGUMENT names what is missing. nlohmann::json's exceptions pass for a malformed
@@ -56,18 +54,16 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder);
 absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusCase& c, const CorpusVariant& variant);
 
 // Compiles it with the case's initialisers and files.
-absl::StatusOr<cli::LocalModel> CompileCorpusCase(
-    const CorpusCase& c, ImportedModel imported,
-    const std::vector<std::string>& disabled_passes = {});
+absl::StatusOr<cli::LocalModel> CompileCorpusCase(const CorpusCase& c, ImportedModel imported,
+                                                  const CompileOptions& compile = {});
 
 // One tensor for each input of the signature, in its order; invalid where the case feeds nothing.
 absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const SignatureDef& def);
 
 // OK when the graph gives the case's answers, twice in one context and once more over memory filled
-// otherwise, to the same bits; else the first error or difference. `disabled_passes`: as in
-// CompileOptions.
+// otherwise, to the same bits; else the first error or difference.
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
-                           const std::vector<std::string>& disabled_passes = {});
+                           const CompileOptions& compile = {});
 
 // As RunCorpusCase, with the graph's constants fed as well and nothing but dtypes declared (with
 // `ranks`: and ranks), so that all that depends on them is found out only when the graph runs.

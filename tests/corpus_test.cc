@@ -26,6 +26,7 @@
 #include "absl/strings/str_replace.h"
 #include "runtime/passes/passes.h"
 #include "tests/corpus_case.h"
+#include "tests/island_check.h"
 #include "tests/row_check.h"
 
 namespace floe::corpus {
@@ -79,7 +80,7 @@ using RunVariant = std::function<absl::Status(const CorpusCase&, const CorpusVar
 // The case with some passes left out.
 RunVariant Without(const std::vector<std::string>& passes) {
   return [passes](const CorpusCase& c, const CorpusVariant& variant) {
-    return RunCorpusCase(c, variant, passes);
+    return RunCorpusCase(c, variant, {.disabled_passes = passes});
   };
 }
 
@@ -250,6 +251,31 @@ TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
     }
   }
 }
+
+class InIslands : public testing::TestWithParam<DeviceKind> {};
+
+TEST_P(InIslands, EveryCaseGivesTheSameAnswers) {
+  const fs::path corpus = UnpackedCorpus();
+  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
+  const std::set<std::string> listed = ReadListed();
+  std::atomic<int> nodes = 0;
+  const RunVariant run = [&](const CorpusCase& c, const CorpusVariant& variant) {
+    const auto checked = CheckIslands(c, variant, GetParam());
+    if (checked.ok()) nodes += *checked;
+    return checked.status();
+  };
+  for (const Result& result : RunGuarded(Folders(corpus), run)) {
+    if (listed.count(result.name) != 0) continue;
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << Reason(result, corpus);
+  }
+  std::cout << nodes << " nodes are in islands" << std::endl;
+  EXPECT_GT(nodes, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, InIslands, testing::Values(kHostDevice, DeviceKind::kCuda),
+                         [](const auto& info) {
+                           return info.param == kHostDevice ? "host" : "emulated";
+                         });
 
 // A pass may make a graph faster, never right: without it the answers are the same. Under a
 // sanitizer, which makes each round take most of a minute, only all are left out, at once.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,13 +16,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/ops_report.h"
-#include "kernels/cuda/device_kernel.h"
 #include "kernels/kernel.h"
 #include "model/attrs.h"
 #include "model/import/graphdef/known_attributes.h"
 #include "model/op_def.h"
 #include "runtime/passes/passes.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tests/island_check.h"
 #include "tests/op_case_file.h"
 #include "tests/row_check.h"
 
@@ -81,7 +80,7 @@ TEST(OpCases, GiveThemWithoutEachPassToo) {
 #endif
   for (const CorpusCase& c : AllCases()) {
     for (const std::string& pass : passes) {
-      const absl::Status status = RunCorpusCase(c, c.variants[0], {pass});
+      const absl::Status status = RunCorpusCase(c, c.variants[0], {.disabled_passes = {pass}});
       EXPECT_TRUE(status.ok()) << c.variants[0].name << " without " << pass << ": "
                                << status.message();
     }
@@ -118,58 +117,33 @@ TEST(OpCases, ProvedRowsKeepTheirBitsInCompany) {
   }
 }
 
-// Counts the launches of kernels for GPUs while in scope.
-class LaunchCount {
- public:
-  LaunchCount() { cuda::launch_runner = &Run; }
-  ~LaunchCount() { cuda::launch_runner = &cuda::Emulate; }
-  LaunchCount(const LaunchCount&) = delete;
-  LaunchCount& operator=(const LaunchCount&) = delete;
-  size_t Take() { return launches_.exchange(0); }
-
- private:
-  static absl::Status Run(absl::Span<const cuda::Launch> launches) {
-    launches_ += launches.size();
-    return cuda::Emulate(launches);
-  }
-  static inline std::atomic<size_t> launches_{0};
-};
-
 // TensorFlow, and floe on the CPU, take denormals for 0; GPUs keep them.
 bool HasDenormals(const std::string& name) {
   return name == "special/Sum_float32_subnormal" || name == "special/Mean_float32_subnormal";
 }
 
-// Every node that has a kernel for GPUs is computed by it, on the emulator; the others by the CPU.
-TEST(OpCases, GiveTheSameOnTheEmulatedDevice) {
-  LaunchCount launches;
-  int on_device = 0;
-  for (CorpusCase c : AllCases()) {
-    if (HasDenormals(c.variants[0].name)) continue;
-    c.device = DeviceKind::kCuda;
-    const absl::Status status = RunCorpusCase(c, c.variants[0]);
-    EXPECT_TRUE(status.ok()) << c.variants[0].name << ": " << status.message();
-    on_device += launches.Take() > 0 ? 1 : 0;
+// In islands of the host with the same bits; on the emulated device by its own kernels, and with
+// rows that keep their bits in company there too.
+TEST(OpCases, GiveTheirAnswersInIslands) {
+  for (const DeviceKind device : {kHostDevice, DeviceKind::kCuda}) {
+    int nodes = 0, cases = 0;
+    for (const CorpusCase& c : AllCases()) {
+      if (device != kHostDevice && HasDenormals(c.variants[0].name)) continue;
+      const auto checked = CheckIslands(c, c.variants[0], device);
+      EXPECT_TRUE(checked.ok()) << c.variants[0].name << ": " << checked.status().message();
+      if (!checked.ok()) continue;
+      nodes += *checked;
+      cases += *checked > 0;
+      if (device == kHostDevice || *checked == 0) continue;
+      const auto rows = CheckRows(c, c.variants[0], {.islands = Placement{device, /*all=*/true}});
+      EXPECT_TRUE(rows.ok()) << c.variants[0].name << ": " << rows.status().message();
+    }
+    std::cout << nodes << " nodes of " << cases << " cases are in islands of "
+              << (device == kHostDevice ? "the host" : "the emulated device") << "\n";
+    if (std::getenv("FLOE_CORPUS_FILTER") == nullptr) {
+      EXPECT_GT(cases, 500);
+    }
   }
-  std::cout << on_device << " cases ran kernels for GPUs\n";
-  if (std::getenv("FLOE_CORPUS_FILTER") == nullptr) {
-    EXPECT_GT(on_device, 500);
-  }
-}
-
-TEST(OpCases, ProvedRowsKeepTheirBitsOnTheEmulatedDevice) {
-  LaunchCount launches;
-  int proved = 0, on_device = 0;
-  for (CorpusCase c : AllCases()) {
-    if (HasDenormals(c.variants[0].name)) continue;
-    c.device = DeviceKind::kCuda;
-    const auto checked = CheckRows(c, c.variants[0]);
-    EXPECT_TRUE(checked.ok()) << c.variants[0].name << ": " << checked.status().message();
-    if (launches.Take() == 0 || !checked.ok()) continue;
-    proved += *checked;
-    ++on_device;
-  }
-  std::cout << proved << " signatures of " << on_device << " cases are proved batchable\n";
 }
 
 // Ops with references to variables, which frozen graphs do not have, so that no such file can be
@@ -216,7 +190,7 @@ TEST(Ops, ReadTheAttributesThatAreCalledRead) {
     if (!google::protobuf::TextFormat::ParseFromString(c.variants[0].text, &graph)) continue;
     std::set<std::string> names;
     attrs_looked_up = &names;
-    (void)RunCorpusCase(c, c.variants[0], {"all"});
+    (void)RunCorpusCase(c, c.variants[0], {.disabled_passes = {"all"}});
     attrs_looked_up = nullptr;
     for (const tensorflow::NodeDef& node : graph.node()) {
       for (const auto& [name, value] : node.attr()) {

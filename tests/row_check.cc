@@ -146,7 +146,8 @@ std::vector<size_t> Openable(const std::vector<Tensor>& inputs) {
 
 }  // namespace
 
-absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant) {
+absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant,
+                              const CompileOptions& compile) {
   FLOE_ASSIGN_OR_RETURN(const ImportedModel imported, ImportCorpusCase(c, variant));
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, InputsOf(c, imported.signatures[0]));
   std::vector<size_t> which = Openable(inputs);
@@ -171,7 +172,7 @@ absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant)
         input.default_value = inputs[i];
       }
     }
-    auto model = CompileCorpusCase(c, std::move(opened));
+    auto model = CompileCorpusCase(c, std::move(opened), compile);
     if (!model.ok()) continue;  // it needs a fixed number of rows
     auto proved = RowChecker(c, *std::move(model), std::move(open)).Run();
     if (!proved.ok()) {

@@ -10,6 +10,7 @@ namespace floe::corpus {
 // constants), and where the runtime says that requests may be batched, runs rows alone, together
 // and in another order. The number of signatures so checked; DATA_LOSS when a row's bits depend on
 // its company.
-absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant);
+absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant,
+                              const CompileOptions& compile = {});
 
 }  // namespace floe::corpus
