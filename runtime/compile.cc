@@ -153,7 +153,7 @@ class Compiler {
     // What an island holds beside the nodes that were placed there is known before a run: the
     // device computes none of it.
     KernelOptions options = kernel_options();
-    if (FindKernel(node.op->name, options.device, KernelDType(node, inputs)) == nullptr)
+    if (options.device != kHostDevice && !CanCompute({node, inputs, options}))
       options.device = kHostDevice;
     if (cache_ == nullptr) {
       FLOE_ASSIGN_OR_RETURN(kernel, MakePaidKernel(node, inputs, options));
