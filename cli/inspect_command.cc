@@ -162,6 +162,16 @@ void AddInspectCommand(CLI::App& app, Context& context) {
                    "Size of unknown non-batch dimensions (default: one that fits)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  command
+      ->add_option_function<std::string>(
+          "--device",
+          [options](const std::string& device) {
+            if (device == "cuda")
+              options->inspect.local.compile.islands = Placement{DeviceKind::kCuda};
+          },
+          "Whose plan: cpu, or cuda, which need not be there (default cpu)")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
   AddPrecisionOption(*command, options->inspect.local.compile.kernels.precision);

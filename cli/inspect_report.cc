@@ -139,7 +139,11 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
   const SignatureDef& def = call.variant->signature();
   for (size_t i = 0; i < def.inputs.size(); ++i)
     (*input_types)[def.inputs[i].tensor_name] = plan.input_types()[i];
-  report->plan = DescribePlan(*call.variant, plan, options.plan_rows);
+  const std::optional<Placement>& islands = options.local.compile.islands;
+  KernelOptions inside = options.local.compile.kernels;
+  if (islands.has_value()) inside.device = islands->device;
+  report->plan =
+      DescribePlan(*call.variant, plan, options.plan_rows, islands.has_value() ? &inside : nullptr);
   return absl::OkStatus();
 }
 

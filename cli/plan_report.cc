@@ -12,6 +12,7 @@
 #include "cli/table.h"
 #include "model/op_def.h"
 #include "runtime/line_windows.h"
+#include "runtime/passes/place_on_device.h"
 
 namespace floe::cli {
 namespace {
@@ -28,9 +29,15 @@ std::string TypeAt(const TensorType& type, int64_t rows) {
 
 class Describer {
  public:
-  Describer(const CompiledSignature& signature, const Plan& plan, int64_t rows)
-      : signature_(signature), plan_(plan), symbolic_(rows < 1), rows_(std::max<int64_t>(rows, 1)) {
+  Describer(const CompiledSignature& signature, const Plan& plan, int64_t rows,
+            const KernelOptions* kernels)
+      : signature_(signature),
+        plan_(plan),
+        kernels_(kernels),
+        symbolic_(rows < 1),
+        rows_(std::max<int64_t>(rows, 1)) {
     report_.rows = rows_;
+    if (kernels != nullptr) report_.device = kernels->device;
   }
 
   PlanReport Run() {
@@ -95,6 +102,28 @@ class Describer {
     if (step.programs != nullptr) {
       for (const auto& program : *step.programs) AddProgram(*program, 1);
     }
+    if (kernels_ != nullptr) AddPlace(step, node);
+  }
+
+  void AddPlace(const Step& step, const Node& node) {
+    const auto values = [this](const std::vector<int>& slots) {
+      std::vector<ValueInfo> infos;
+      for (const int s : slots)
+        infos.push_back({plan_.slots()[s].type, plan_.slots()[s].constant, {}});
+      return infos;
+    };
+    if (node.op->name != "OnDevice") {
+      std::string why = WhyOnHost(node, values(step.inputs), values(step.outputs), *kernels_);
+      if (why.empty()) why = "its island does less than crossing costs";
+      report_.on_host.push_back({node.name, node.op->name, std::move(why)});
+      return;
+    }
+    PlannedIsland island{.name = node.name};
+    const CompiledSignature& body = *step.programs->front();
+    for (int i = 0; i < body.graph().size(); ++i) island.nodes += body.kernel(i) != nullptr;
+    for (const int in : step.inputs) island.in_bytes += BytesOf(plan_.slots()[in].type, rows_);
+    for (const int out : step.outputs) island.out_bytes += BytesOf(plan_.slots()[out].type, rows_);
+    report_.islands.push_back(std::move(island));
   }
 
   int64_t LiveAt(int s) const {
@@ -151,6 +180,7 @@ class Describer {
 
   const CompiledSignature& signature_;
   const Plan& plan_;
+  const KernelOptions* const kernels_;
   const bool symbolic_;
   const int64_t rows_;
   std::vector<int> first_, last_;  // by slot: steps
@@ -159,8 +189,9 @@ class Describer {
 
 }  // namespace
 
-PlanReport DescribePlan(const CompiledSignature& signature, const Plan& plan, int64_t rows) {
-  return Describer(signature, plan, rows).Run();
+PlanReport DescribePlan(const CompiledSignature& signature, const Plan& plan, int64_t rows,
+                        const KernelOptions* kernels) {
+  return Describer(signature, plan, rows, kernels).Run();
 }
 
 namespace {
@@ -186,6 +217,40 @@ void PrintChoices(const PlanReport& report, std::ostream& out) {
   if (!any) return;
   out << "routes to choose from (--route NODE=NAME forces one)\n";
   table.Print(out, 2);
+}
+
+void PrintPlaces(const PlanReport& report, std::ostream& out) {
+  if (!report.device.has_value()) return;
+  if (report.islands.empty()) {
+    out << "no islands: the host computes all steps\n";
+  } else {
+    Table islands({"ISLAND", "NODES", "IN", "OUT"});
+    for (const PlannedIsland& island : report.islands)
+      islands.Add({island.name, std::to_string(island.nodes), HumanBytes(island.in_bytes),
+                   HumanBytes(island.out_bytes)});
+    out << "islands of the device\n";
+    islands.Print(out, 2);
+  }
+  if (report.on_host.empty()) return;
+  Table host({"NAME", "OP", "WHY"});
+  for (const HostNode& node : report.on_host) host.Add({node.name, node.op, node.why});
+  out << "left on the host\n";
+  host.Print(out, 2);
+}
+
+void AddPlaces(const PlanReport& report, nlohmann::ordered_json* json) {
+  using Json = nlohmann::ordered_json;
+  if (!report.device.has_value()) return;
+  Json islands = Json::array(), host = Json::array();
+  for (const PlannedIsland& island : report.islands)
+    islands.push_back({{"name", island.name},
+                       {"nodes", island.nodes},
+                       {"in_bytes", island.in_bytes},
+                       {"out_bytes", island.out_bytes}});
+  for (const HostNode& node : report.on_host)
+    host.push_back({{"name", node.name}, {"op", node.op}, {"why", node.why}});
+  (*json)["islands"] = std::move(islands);
+  (*json)["on_host"] = std::move(host);
 }
 
 nlohmann::ordered_json ChoiceJson(const RouteChoice& choice) {
@@ -222,6 +287,7 @@ void PrintPlan(const PlanReport& report, std::ostream& out) {
   }
   table.Print(out, 2);
   PrintChoices(report, out);
+  PrintPlaces(report, out);
   Table totals({"steps", std::to_string(number)});
   totals.Add({"FLOPs", HumanCount(report.flops)});
   totals.Add({"arena", HumanBytes(report.arena_bytes)});
@@ -249,13 +315,15 @@ nlohmann::ordered_json PlanJson(const PlanReport& report) {
     }
     steps.push_back(std::move(shown));
   }
-  return {{"rows", report.rows},
-          {"steps", std::move(steps)},
-          {"flops", report.flops},
-          {"arena_bytes", report.arena_bytes},
-          {"live_bytes", report.live_bytes},
-          {"largest_step_bytes", report.largest_step_bytes},
-          {"packed_bytes", report.packed_bytes}};
+  Json json = {{"rows", report.rows},
+               {"steps", std::move(steps)},
+               {"flops", report.flops},
+               {"arena_bytes", report.arena_bytes},
+               {"live_bytes", report.live_bytes},
+               {"largest_step_bytes", report.largest_step_bytes},
+               {"packed_bytes", report.packed_bytes}};
+  AddPlaces(report, &json);
+  return json;
 }
 
 }  // namespace floe::cli

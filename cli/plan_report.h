@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,18 @@ struct PlannedStep {
   int64_t bytes = 0;  // read and written
 };
 
+// A part of the plan that a device computes in one go.
+struct PlannedIsland {
+  std::string name;
+  int nodes = 0;
+  int64_t in_bytes = 0, out_bytes = 0;  // that cross, at the rows asked about
+};
+
+// A node that the host computes beside islands.
+struct HostNode {
+  std::string name, op, why;
+};
+
 struct PlanReport {
   int64_t rows = 1;  // of all figures
   std::vector<PlannedStep> steps;
@@ -36,10 +49,16 @@ struct PlanReport {
   int64_t largest_step_bytes = 0;  // the most that inputs and outputs of one step take
   double flops = 0;
   int64_t packed_bytes = 0;  // weights packed by kernels
+  // Of a plan for another device than the host; of the graph itself, not of its subgraphs.
+  std::optional<DeviceKind> device;
+  std::vector<PlannedIsland> islands;
+  std::vector<HostNode> on_host;
 };
 
-// `rows` < 1: shapes and offsets keep rows open, figures are for one row.
-PlanReport DescribePlan(const CompiledSignature& signature, const Plan& plan, int64_t rows);
+// `rows` < 1: shapes and offsets keep rows open, figures are for one row. `kernels`: those of
+// islands, where the signature was compiled for a device; null: it was not.
+PlanReport DescribePlan(const CompiledSignature& signature, const Plan& plan, int64_t rows,
+                        const KernelOptions* kernels = nullptr);
 
 void PrintPlan(const PlanReport& report, std::ostream& out);
 nlohmann::ordered_json PlanJson(const PlanReport& report);

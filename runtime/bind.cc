@@ -417,7 +417,30 @@ int64_t Plan::RunScratchBytes(int64_t rows) const {
   return most;
 }
 
+namespace {
+
+double IslandFlops(const Node& island, const Types& in, int64_t rows) {
+  const Graph& body = *island.subgraphs.front();
+  std::vector<ValueInfo> inputs;
+  for (const TensorType& type : in) inputs.push_back({type, {}, {}});
+  const std::vector<RowMark> marks(in.size(), RowMark::kUnknown);
+  const auto analysis = Analyze(body, inputs, marks, {});
+  double flops = 0;
+  for (int i = 0; i < body.size() && analysis.ok(); ++i) {
+    const Node& node = body.node(i);
+    if (node.op->alias || node.op->name == "Input" || node.op->name == "Const") continue;
+    Types inside, out;
+    for (const ValueRef& ref : node.inputs) inside.push_back(analysis->at(ref).type);
+    for (const ValueInfo& value : analysis->values[i]) out.push_back(value.type);
+    flops += EstimateFlops(node, inside, out, rows);
+  }
+  return flops;
+}
+
+}  // namespace
+
 double EstimateFlops(const Node& node, const Types& in, const Types& out, int64_t rows) {
+  if (node.op->name == "OnDevice") return IslandFlops(node, in, rows);
   if (node.op->flops != nullptr) return node.op->flops(node, in, out, rows);
   return static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
 }

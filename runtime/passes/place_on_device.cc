@@ -247,6 +247,27 @@ class Placer {
   std::map<int, Body> bodies_;  // by level
 };
 
+// As a request settles what the types leave open, but for the rows: a size stands for all dims that
+// are. Whatever it is, the same nodes have shapes that follow from those of the inputs.
+absl::StatusOr<Analysis> AnalyzeAsBound(const Graph& graph, absl::Span<const TensorType> inputs,
+                                        const KernelOptions& options) {
+  for (const int64_t size : {224, 64, 32, 16, 8, 4, 2, 1}) {
+    bool open = false;
+    std::vector<TensorType> settled(inputs.begin(), inputs.end());
+    for (TensorType& type : settled) {
+      for (int d = 1; type.shape.rank_known() && d < type.shape.rank(); ++d) {
+        if (type.shape.dim(d).known() || type.shape.dim(d).has_rows()) continue;
+        type.shape.set_dim(d, size);
+        open = true;
+      }
+    }
+    if (!open) break;
+    auto analysis = AnalyzeWithRows(graph, settled, options);
+    if (analysis.ok()) return analysis;
+  }
+  return AnalyzeWithRows(graph, inputs, options);
+}
+
 }  // namespace
 
 std::string WhyOnHost(const Node& node, absl::Span<const ValueInfo> inputs,
@@ -271,7 +292,7 @@ absl::Status PlaceOnDevice(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options, const Placement& placement) {
   KernelOptions there = options;
   there.device = placement.device;
-  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
+  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeAsBound(*graph, inputs, options));
   Placer placer(*graph, analysis, there);
   if (!placement.all) placer.DropSmallIslands();
   Graph placed = placer.Run();

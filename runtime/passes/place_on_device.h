@@ -26,12 +26,12 @@ std::string WhyOnHost(const Node& node, absl::Span<const ValueInfo> inputs,
                       absl::Span<const ValueInfo> outputs, const KernelOptions& options);
 
 // Makes OnDevice nodes of the nodes that the device may compute. Their shapes are known but for
-// rows. Nodes get levels: a host node's is even, a device node's odd, and a level rises only where
-// a value crosses between host and device. Device nodes of one level are an island: no path leaves
-// it and comes back, and no graph can have fewer crossings on its longest path. An island of fewer
-// floating-point operations than bytes that cross, for one row, stays on the host. Constants, and
-// values that are known before a run, belong to every island that reads them.
-// `inputs`: types of graph->inputs.
+// rows, or follow from those of the inputs. Nodes get levels: a host node's is even, a device
+// node's odd, and a level rises only where a value crosses between host and device. Device nodes of
+// one level are an island: no path leaves it and comes back, and no graph can have fewer crossings
+// on its longest path. An island of fewer floating-point operations than bytes that cross, for one
+// row, stays on the host. Constants, and values that are known before a run, belong to every island
+// that reads them. `inputs`: types of graph->inputs.
 absl::Status PlaceOnDevice(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options, const Placement& placement);
 
