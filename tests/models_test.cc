@@ -16,8 +16,6 @@
 #include "cli/local_model.h"
 #include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
-#include "kernels/cuda/device_kernel.h"
-#include "runtime/plan.h"
 
 namespace floe::cli {
 namespace {
@@ -40,9 +38,10 @@ absl::StatusOr<Case> ReadCase(const std::filesystem::path& folder) {
   return c;
 }
 
-LocalModel Load(const std::string& folder, const Case& c, DeviceKind device = kHostDevice) {
+LocalModel Load(const std::string& folder, const Case& c,
+                std::optional<Placement> islands = std::nullopt) {
   LocalOptions options;
-  options.compile.kernels.device = device;
+  options.compile.islands = islands;
   for (const auto& [name, tensor] : c.outputs) options.fetches.push_back(name);
   auto loaded = LoadLocal(folder + "/graph.pb", options);
   EXPECT_TRUE(loaded.ok()) << loaded.status();
@@ -78,23 +77,6 @@ class ReferenceModel : public testing::TestWithParam<std::string> {
     for (size_t k = 0; k < model.def().outputs.size() && status.ok(); ++k)
       outputs.push_back(Tensor::Copy(context.Output(static_cast<int>(k))));
     return outputs;
-  }
-
-  // That these are the first rows of the case's answers, however many; all of them without `rows`.
-  void ExpectAnswers(const std::vector<Tensor>& outputs, int64_t rows = -1) const {
-    const double rtol = case_.description["rtol"], atol = case_.description["atol"];
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      const Tensor& want = case_.outputs[k].second;
-      ASSERT_EQ(outputs[k].dtype(), want.dtype());
-      const int64_t elements =
-          rows < 0 ? want.elements() : want.elements() / want.shape().dim(0) * rows;
-      ASSERT_EQ(outputs[k].elements(), elements);
-      for (int64_t i = 0; i < elements; ++i) {
-        const double w = want.as<float>()[i];
-        ASSERT_NEAR(outputs[k].as<float>()[i], w, atol + rtol * std::abs(w))
-            << case_.outputs[k].first << " element " << i;
-      }
-    }
   }
 
   // Rows [first, first + rows) of every input. There are as many as one likes: the case's own in
@@ -160,6 +142,27 @@ class ReferenceModel : public testing::TestWithParam<std::string> {
     }
   }
 
+  void ExpectTensorFlowsAnswers(const std::vector<Tensor>& outputs) const {
+    const double rtol = case_.description["rtol"], atol = case_.description["atol"];
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Tensor& want = case_.outputs[k].second;
+      ASSERT_EQ(outputs[k].shape(), want.shape());
+      ASSERT_EQ(outputs[k].dtype(), want.dtype());
+      for (int64_t i = 0; i < want.elements(); ++i) {
+        const double w = want.as<float>()[i];
+        ASSERT_NEAR(outputs[k].as<float>()[i], w, atol + rtol * std::abs(w))
+            << case_.outputs[k].first << " element " << i;
+      }
+    }
+  }
+
+  static int CountIslands(const LocalModel& model) {
+    const Graph& graph = model.signature->default_variant().graph();
+    return static_cast<int>(
+        std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                      [](const Node& node) { return node.op->name == "OnDevice"; }));
+  }
+
 #ifdef FLOE_SANITIZED
   static constexpr double kScale = .01;
 #else
@@ -172,30 +175,36 @@ class ReferenceModel : public testing::TestWithParam<std::string> {
 
 TEST_P(ReferenceModel, GivesTensorFlowsAnswers) {
   ExecContext context;
-  const std::vector<Tensor> outputs = Run(model_, inputs_, context);
-  for (size_t k = 0; k < outputs.size(); ++k)
-    ASSERT_EQ(outputs[k].shape(), case_.outputs[k].second.shape());
-  ExpectAnswers(outputs);
+  ExpectTensorFlowsAnswers(Run(model_, inputs_, context));
 }
 
-// Every step that has a kernel for GPUs is computed by it, on the emulator.
-TEST_P(ReferenceModel, RunsOnTheEmulatedDevice) {
-  constexpr double kMostFlops = 3e9 * kScale;  // of a call: some ten seconds
-  const LocalModel model = Load(GetParam(), case_, DeviceKind::kCuda);
-  ASSERT_NE(model.signature, nullptr);
-  const auto call = BindCall(*model.signature, Rows(0, 1));
+TEST_P(ReferenceModel, HasTheSameBitsInIslandsOfTheHost) {
+  const LocalModel islands = Load(GetParam(), case_, Placement{.all = true});
+  ASSERT_NE(islands.signature, nullptr);
+  ExecContext context, plain;
+  const std::vector<Tensor> got = Run(islands, inputs_, context),
+                            want = Run(model_, inputs_, plain);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    ASSERT_EQ(got[k].bytes(), want[k].bytes());
+    EXPECT_EQ(std::memcmp(got[k].data(), want[k].data(), got[k].bytes()), 0) << "output " << k;
+  }
+}
+
+// The kernels for GPUs, on the host. A model whose calls take minutes there is left out.
+TEST_P(ReferenceModel, GivesTensorFlowsAnswersOnTheEmulatedDevice) {
+  const LocalModel islands = Load(GetParam(), case_, Placement{DeviceKind::kCuda});
+  ASSERT_NE(islands.signature, nullptr);
+  const auto call = BindCall(*islands.signature, Rows(0, 1));
   ASSERT_TRUE(call.ok()) << call.status();
-  int on_device = 0;
-  for (const Step& step : call->plan->steps())
-    on_device += dynamic_cast<const cuda::DeviceKernel*>(step.kernel) != nullptr ? 1 : 0;
-  std::cout << on_device << " of " << call->plan->steps().size() << " steps are on the device\n";
-  EXPECT_GT(on_device, 0);
-  const double flops = call->plan->Flops(1);
-  if (flops > kMostFlops) return;
+  EXPECT_EQ(CountIslands(islands), 1);
+  const double flops = call->plan->Flops(1), most = 3e9 * kScale;  // some ten seconds
+  if (flops > most) return;
   ExecContext context;
-  ExpectAnswers(Run(model, Rows(0, 1), context), 1);
-  const int64_t rows = std::min<int64_t>(3, static_cast<int64_t>(kMostFlops / flops) - 1);
-  if (rows > 1) ExpectSameBits(model, Alone(model, rows, context), 0, rows, context, "emulated");
+  ExpectTensorFlowsAnswers(Run(islands, inputs_, context));
+  const int64_t rows = std::min<int64_t>(3, static_cast<int64_t>(most / flops) - 1);
+  if (rows > 1)
+    ExpectSameBits(islands, Alone(islands, rows, context), 0, rows, context, "emulated");
 }
 
 TEST_P(ReferenceModel, ARowHasTheSameBitsInEveryBatchPlaceAndThreadCount) {
