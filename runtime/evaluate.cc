@@ -42,16 +42,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options) {
   const DType key = KernelDType(node, inputs);
-  KernelOptions with = options;
-  if (with.device != kHostDevice && !CanCompute({node, inputs, options})) with.device = kHostDevice;
-  KernelFactory make = FindKernel(node.op->name, with.device, key);
+  KernelFactory make = FindKernel(node.op->name, options.device, key);
   if (make == nullptr) {
     const char* const why = node.op->without_kernel;
     return absl::UnimplementedError(
         why != nullptr ? absl::StrCat(node.op->name, ": ", why)
                        : absl::StrCat(node.op->name, " has no kernel for ", DTypeName(key)));
   }
-  return make(KernelArgs{node, inputs, with});
+  return make(KernelArgs{node, inputs, options});
 }
 
 absl::Status CheckType(const TensorType& type) {

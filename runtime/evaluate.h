@@ -10,9 +10,8 @@
 
 namespace floe {
 
-// A kernel for the node on the device of the options, or on the host, where the device does not
-// compute the node. UNIMPLEMENTED when neither has one for the dtype; the message has op and dtype,
-// not the node.
+// A kernel for the node on the device of the options. UNIMPLEMENTED when it has none for the dtype;
+// the message has op and dtype, not the node.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options);
