@@ -25,9 +25,8 @@ class Arena {
   std::byte* Address(const AffineBytes& offset) const { return data() + offset.At(rows_); }
   // Null: the step has none that was planned.
   std::byte* Scratch(const Plan& plan, const Step& step) const {
-    if (step.scratch_by_run) return Address({plan.arena_base_, plan.arena_per_row_});
-    const bool planned = step.scratch_bytes.base + step.scratch_bytes.per_row > 0;
-    return planned ? Address(step.scratch_offset) : nullptr;
+    const std::optional<int64_t> offset = plan.ScratchOffset(step, rows_);
+    return offset.has_value() ? data() + *offset : nullptr;
   }
   // The rows for which offsets are laid out: one at least.
   int64_t rows() const { return rows_; }

@@ -411,6 +411,13 @@ int64_t Plan::ScratchBytes(const Step& step, int64_t rows) const {
   return step.kernel->ScratchBytes(in, out);
 }
 
+std::optional<int64_t> Plan::ScratchOffset(const Step& step, int64_t rows) const {
+  const int64_t sized = std::max<int64_t>(rows, 1);
+  if (step.scratch_by_run) return arena_base_ + arena_per_row_ * sized;
+  if (step.scratch_bytes.base + step.scratch_bytes.per_row <= 0) return std::nullopt;
+  return step.scratch_offset.At(sized);
+}
+
 int64_t Plan::RunScratchBytes(int64_t rows) const {
   int64_t most = 0;
   for (int s : run_scratch_steps_) most = std::max(most, ScratchBytes(steps_[s], rows));

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "model/tables.h"
 #include "runtime/analyze.h"
+#include "runtime/device_weights.h"
 #include "runtime/evaluate.h"
 #include "runtime/graph_key.h"
 #include "runtime/passes/passes.h"
@@ -225,6 +226,15 @@ class Compiler {
     return options;
   }
 
+  absl::Status Upload(const CompiledSignature* island) const {
+    const std::optional<Placement>& islands = compiled_->options_.islands;
+    if (!islands.has_value() || islands->on == nullptr || !island->refused().ok())
+      return absl::OkStatus();
+    FLOE_ASSIGN_OR_RETURN(island->program_->on_device,
+                          DeviceWeights::Upload(*island->program_, islands->on));
+    return absl::OkStatus();
+  }
+
   absl::Status CompileSubgraphs(int i, const std::vector<TensorType>& passed) {
     Node& node = graph().mutable_node(i);
     for (auto& branch : node.subgraphs) {
@@ -239,6 +249,7 @@ class Compiler {
       FLOE_ASSIGN_OR_RETURN(auto compiled,
                             CompiledSignature::CompileSubgraph(*branch, std::move(signature),
                                                                OptionsInside(node), cache_));
+      if (node.op->name == "OnDevice") FLOE_RETURN_IF_ERROR(Upload(compiled.get()));
       compiled_->weight_bytes_ += compiled->weight_bytes();
       // Plans of this graph look at the subgraph as it runs.
       branch = std::shared_ptr<const Graph>(compiled->program_, &compiled->program_->graph);

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "model/handle.h"
 #include "runtime/frame.h"
+#include "runtime/island_run.h"
 #include "runtime/predicate.h"
 
 namespace floe {
@@ -174,13 +175,37 @@ absl::Status ControlFlow::RunBranch(const StepRun& run, Nested* nested) {
 }
 
 absl::Status ControlFlow::RunIsland(const StepRun& run, Nested* nested) {
-  const std::vector<bool> keep(nested->inputs.size(), false);
+  const CompiledSignature& program = *run.step.programs->front();
   nested->lists.resize(nested->inputs.size());  // none is a list
+  if (program.on_device() != nullptr) {
+    std::vector<Shape> shapes;
+    for (const TensorView& view : nested->inputs) shapes.push_back(view.shape);
+    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
+    const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
+    if (IslandRun::Covers(*plan)) return RunOnDevice(run, std::move(plan), rows, nested);
+  }
+  const std::vector<bool> keep(nested->inputs.size(), false);
   Frame& frame = FrameOf(run, 0, nested);
-  FLOE_RETURN_IF_ERROR(RunProgram(*run.step.programs->front(), frame, nested->inputs, nested->lists,
-                                  keep, run.threads));
+  FLOE_RETURN_IF_ERROR(
+      RunProgram(program, frame, nested->inputs, nested->lists, keep, run.threads));
   for (size_t k = 0; k < run.step.outputs.size(); ++k)
     FLOE_RETURN_IF_ERROR(Give(run, k, frame.Output(static_cast<int>(k)), /*take=*/false));
+  return absl::OkStatus();
+}
+
+absl::Status ControlFlow::RunOnDevice(const StepRun& run, std::shared_ptr<const Plan> plan,
+                                      int64_t rows, Nested* nested) {
+  constexpr size_t kMostRuns = 16;  // each has an arena on the device
+  if (nested->on_device.size() >= kMostRuns && !nested->on_device.contains({plan.get(), rows}))
+    nested->on_device.clear();
+  std::unique_ptr<IslandRun>& island = nested->on_device[{plan.get(), rows}];
+  if (island == nullptr) {
+    FLOE_ASSIGN_OR_RETURN(island, IslandRun::Make(std::move(plan), rows, run.node().name,
+                                                  run.step.programs->front()->on_device()));
+  }
+  FLOE_RETURN_IF_ERROR(island->Run(nested->inputs));
+  for (size_t k = 0; k < run.step.outputs.size(); ++k)
+    FLOE_RETURN_IF_ERROR(Give(run, k, island->Output(static_cast<int>(k)), /*take=*/false));
   return absl::OkStatus();
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,6 +13,7 @@
 namespace floe {
 
 class Frame;
+class IslandRun;
 
 // Owns the frames of a plan's subgraphs. They use the pool and the observer of the step's run.
 // Threading: one thread.
@@ -32,6 +35,8 @@ class ControlFlow {
     std::vector<TensorView> inputs;  // of the step, in the run under way
     std::vector<ListTypePtr> lists;  // what is known of those it is handed, at `lists_rows`
     int64_t lists_rows = -1;
+    // Of an island on a device, by plan and rows.
+    std::map<std::pair<const Plan*, int64_t>, std::unique_ptr<IslandRun>> on_device;
     std::vector<Tensor> kept;  // loop variables that moved to another place in their list
   };
 
@@ -39,8 +44,10 @@ class ControlFlow {
   static void FindLists(const StepRun& run, absl::Span<const int> handed, Nested* nested);
   static absl::Status RunBranch(const StepRun& run, Nested* nested);
   static absl::Status RunWhile(const StepRun& run, Nested* nested);
-  // The island is a frame of the host here.
   static absl::Status RunIsland(const StepRun& run, Nested* nested);
+  // By the device, which computes all of `plan`.
+  static absl::Status RunOnDevice(const StepRun& run, std::shared_ptr<const Plan> plan,
+                                  int64_t rows, Nested* nested);
 
   std::vector<Nested> nested_;  // by step
 };

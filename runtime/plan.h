@@ -87,6 +87,7 @@ struct PlanKey {
 class Binder;
 class Compiler;
 class Arena;
+class DeviceWeights;
 class SlotViews;
 class StaticSteps;
 
@@ -98,6 +99,7 @@ struct Program {
       kernels;  // by node; null for inputs, constants, aliases, control flow
   std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
   bool weights_stay_cached = true;                                                 // CompileOptions
+  std::shared_ptr<const DeviceWeights> on_device = nullptr;  // of an island; null: on the host
 };
 
 // Floating-point operations of one node for inputs and outputs of these types, estimated: one for
@@ -121,6 +123,8 @@ class Plan {
     return arena_base_ + arena_per_row_ * rows + RunScratchBytes(rows);
   }
   int64_t ScratchBytes(const Step& step, int64_t rows) const;  // of a step that is not dynamic
+  // Where it lies in the arena; none: the step needs none, or is dynamic.
+  std::optional<int64_t> ScratchOffset(const Step& step, int64_t rows) const;
   double Flops(int64_t rows) const;
   double StepFlops(const Step& step, int64_t rows) const;  // 0 when only a request tells
   const Graph& graph() const { return program_->graph; }   // what Step::node counts in
@@ -182,6 +186,8 @@ class CompiledSignature {
   const std::vector<std::shared_ptr<const CompiledSignature>>& subprograms(int node) const {
     return program_->subprograms[node];
   }
+  // Of an island whose device is there; else null.
+  const std::shared_ptr<const DeviceWeights>& on_device() const { return program_->on_device; }
 
   // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call
   // to call and is ignored). Cached, least recently used dropped; but as long as somebody holds a

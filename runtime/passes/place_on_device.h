@@ -1,6 +1,7 @@
 // Islands: parts of a graph that a device computes in one go, as OnDevice nodes.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,6 +12,10 @@
 
 namespace floe {
 
+namespace cuda {
+class Device;
+}  // namespace cuda
+
 // Which nodes leave the host.
 struct Placement {
   // kHostDevice: the nodes that a device with all kernels would take. Their islands are frames of
@@ -18,6 +23,8 @@ struct Placement {
   DeviceKind device = kHostDevice;
   // Islands that are not worth their crossings, too. For tests.
   bool all = false;
+  // Where islands run; null: on the host, kernels for GPUs by the emulator where it is linked.
+  std::shared_ptr<cuda::Device> on = nullptr;
 };
 
 // Empty when the device of `options` may compute the node; or else why it stays on the host: "no
