@@ -85,5 +85,21 @@ TEST(PairRecurrent, LeavesPairsThatWaitForEachOther) {
   l.ExpectPairs(0);
 }
 
+// No kernel for GPUs computes a pair.
+TEST(PairRecurrent, LeavesLayersForADeviceThatComputesNoPairs) {
+  Layers l;
+  l.t.Output(l.Add("forward", l.Zeros("f"), false));
+  l.t.Output(l.Add("backward", l.Zeros("bb"), true));
+  const std::vector<TensorType> types = l.t.InputTypes();
+  for (const DeviceKind device : {kHostDevice, DeviceKind::kCuda}) {
+    Graph graph = l.t.graph;
+    KernelOptions options;
+    options.device = device;
+    ASSERT_TRUE(RunPasses(&graph, {types, options}, {}).ok());
+    EXPECT_EQ(CountOps(graph, "RecurrentPair"), device == kHostDevice ? 1 : 0)
+        << DebugString(graph);
+  }
+}
+
 }  // namespace
 }  // namespace floe

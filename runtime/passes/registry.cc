@@ -27,6 +27,10 @@ absl::Status Epilogues(Graph* graph, const PassContext& context) {
 absl::Status Supported(Graph* graph, const PassContext&) { return CheckSupported(*graph); }
 absl::Status Structure(Graph* graph, const PassContext&) { return StructureConditionals(graph); }
 absl::Status Dilations(Graph* graph, const PassContext&) { return FoldDilations(graph); }
+absl::Status Pairs(Graph* graph, const PassContext& context) {
+  if (!KernelDTypes("RecurrentPair", context.kernels.device).empty()) PairRecurrent(graph);
+  return absl::OkStatus();
+}
 absl::Status Islands(Graph* graph, const PassContext& context) {
   if (context.islands == nullptr) return absl::OkStatus();
   return PlaceOnDevice(graph, context.inputs, context.kernels, *context.islands);
@@ -50,7 +54,6 @@ constexpr Pass kPasses[] = {
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
     {"nest_concats", Always<NestConcats>},
-    {"pair_recurrent", Always<PairRecurrent>},
     {"fold_pads", Always<FoldPads>},
     {"multiply_einsums", Typed<MultiplyEinsums>},
     {"fuse_layer_norms", Typed<FuseLayerNorms>},
@@ -66,6 +69,7 @@ constexpr Pass kPasses[] = {
     // What follows makes nodes for one device. An island is compiled as a graph of its own, with
     // what its device computes.
     {"place_on_device", Islands},
+    {"pair_recurrent", Pairs},
     {"fuse_conv_chains", Typed<FuseConvChains>},
     {"prune", Always<PruneAll>},
     {"fuse_elementwise", Typed<FuseElementwise>},
