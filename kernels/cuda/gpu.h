@@ -21,8 +21,9 @@
 #include <cuda_runtime.h>
 
 #define GPU_DEVICE __device__ __forceinline__
-// Not inlined: slow and rare, so that code that calls it often stays small.
-#define GPU_DEVICE_CALL static __device__ __noinline__
+// Not inlined: slow and rare, so that code that calls it often stays small. Not static: nvcc would
+// put a hash of the source's folder into its name.
+#define GPU_DEVICE_CALL inline __device__ __noinline__
 #define GPU_SHARED(type, name, count) __shared__ alignas(16) type name[count]
 // So few registers that two blocks of 256 threads fit a multiprocessor.
 #define GPU_KERNEL(name, Args, threads)                                         \
