@@ -440,6 +440,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
 }
 
 // ---- what the code calls that nvcc writes ----
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 
 void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
@@ -460,4 +461,5 @@ cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return cudaErrorUnknow
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t) {
   return cudaErrorUnknown;  // the library launches graphs alone
 }
+// NOLINTEND(bugprone-reserved-identifier)
 }

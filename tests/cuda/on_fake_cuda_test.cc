@@ -262,6 +262,7 @@ TEST_F(OnFakeCuda, WorkersOfTwoDevicesRunAtOnce) {
   Reset(uint64_t{1} << 30, 2);
   const std::shared_ptr<Device> devices[] = {Open(0), Open(1)};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
       auto worker = Worker::Make(devices[i % 2]);

@@ -1,6 +1,7 @@
 #include "tests/cuda/programs.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 
@@ -167,7 +168,8 @@ absl::StatusOr<DeviceResult> RunOnDevice(const CheckedProgram& program,
 int64_t DifferingBits(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return static_cast<int64_t>(std::max(a.size(), b.size()));
   int64_t differing = 0;
-  for (size_t i = 0; i < a.size(); ++i) differing += std::memcmp(&a[i], &b[i], sizeof a[i]) != 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    differing += std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i]);
   return differing;
 }
 

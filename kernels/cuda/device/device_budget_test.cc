@@ -41,6 +41,7 @@ TEST(DeviceBudget, SharesMoveAndOutliveIt) {
 TEST(DeviceBudget, IsExactFromManyThreads) {
   const DeviceBudget budget("cuda:0", 100);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<int> granted{0};
   std::vector<std::vector<DeviceShare>> held(4);
   for (auto& mine : held)
