@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # For a machine with a GPU and without network: what has never run on one is checked and timed there.
 #
-#   bench/gpu_first_run.sh pack FOLDER [BUILD]   fills FOLDER from a build (build/release), about 30 MB
+#   bench/gpu_first_run.sh pack FOLDER [BUILD]   fills FOLDER, a new one, from a build (build/release), about 30 MB
 #   bench/gpu_first_run.sh try [BUILD]           packs into a temporary folder and runs that over the fake CUDA runtime
 #   FOLDER/gpu_first_run.sh [LOG]                on the machine with the GPU: runs everything
 #
@@ -21,6 +21,7 @@ libraries_of() {
 
 pack() {
   local to=$1 build=$2 program found=()
+  [ -z "$(ls -A "$to" 2>/dev/null)" ] || { echo "$to is not empty" >&2; exit 1; }
   mkdir -p "$to/lib" "$to/op_cases/graphs"
   for program in "${programs[@]}"; do
     [ -x "$build/$program" ] || { echo "not built, left out: $program"; continue; }
@@ -33,6 +34,9 @@ pack() {
   cp "$here"/../tests/op_cases/graphs/*.txt "$to/op_cases/graphs/"
   git -C "$here" rev-parse HEAD >"$to/commit"
   (cd "$here/.." && pwd) >"$to/source_folder"
+  # Small enough to be sent: it is unpacked where it runs.
+  (cd "$to" && XZ_OPT=-2 tar -cJf .files -- * && rm -r -- * && mv .files files.tar.xz &&
+    tar -xJf files.tar.xz gpu_first_run.sh)
   du -sh "$to"
 }
 
@@ -58,10 +62,16 @@ sanitize() {
   for tool in memcheck racecheck synccheck initcheck; do
     step "compute-sanitizer $tool" compute-sanitizer --tool "$tool" --error-exitcode 9 ./cuda_check 0 check
   done
+  [ -x cuda_tests ] || return 0
+  for tool in memcheck racecheck; do  # all kernels
+    FLOE_COMPARE_DEVICE=0 step "compute-sanitizer $tool, tests of kernels" \
+      timeout 900 compute-sanitizer --tool "$tool" --error-exitcode 9 ./cuda_tests --gtest_brief=1
+  done
 }
 
 run_all() {
   cd "$here"
+  [ ! -e files.tar.xz ] || { tar -xJf files.tar.xz && rm files.tar.xz; }
   export LD_LIBRARY_PATH=$here/lib
   say "what is here"
   echo "commit $(cat commit)"
