@@ -2,12 +2,14 @@
 // for the library that nvcc built, whose kernels are mapped by their names to the emulated ones.
 //
 // As strict as the documentation allows: work in a stream begins as late as it may, when somebody
-// waits; what graphs copy must be pinned memory, and addresses of a device must be one's own;
-// memory has a limit; and any call can be made to fail.
+// waits; nodes of a graph run in another order than they were added in, where it lets them; what
+// graphs copy must be pinned memory, and addresses of a device must be one's own; memory has a
+// limit; and any call can be made to fail.
 #include "tests/cuda/fake_cudart.h"
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -30,6 +32,7 @@ struct FakeStream {
 };
 struct FakeNode {
   Work work;
+  std::set<const void*> after;
 };
 struct FakeGraph {
   std::vector<std::unique_ptr<FakeNode>> nodes;
@@ -198,9 +201,30 @@ cudaError_t AddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNod
     for (const auto& other : nodes) found |= static_cast<void*>(other.get()) == after[i];
     if (!found) return Wrong("a node after one that the graph does not have");
   }
-  nodes.push_back(std::make_unique<FakeNode>(FakeNode{std::move(work)}));
+  auto made = std::make_unique<FakeNode>();
+  made->work = std::move(work);
+  made->after.insert(after, after + after_count);
+  nodes.push_back(std::move(made));
   *node = reinterpret_cast<cudaGraphNode_t>(nodes.back().get());
   return cudaSuccess;
+}
+
+// What was added last comes first, unless it waits for others: who forgot to say so sees it.
+std::vector<Work> InOrder(const FakeGraph& graph) {
+  std::vector<Work> order;
+  std::set<const void*> done;
+  while (order.size() < graph.nodes.size()) {
+    for (size_t i = graph.nodes.size(); i-- > 0;) {
+      const FakeNode& node = *graph.nodes[i];
+      if (done.count(&node) != 0 ||
+          !std::includes(done.begin(), done.end(), node.after.begin(), node.after.end()))
+        continue;
+      done.insert(&node);
+      order.push_back(node.work);
+      break;
+    }
+  }
+  return order;
 }
 
 }  // namespace
@@ -412,7 +436,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
   const auto it = S().graphs.find(graph);
   if (it == S().graphs.end()) return Wrong("a graph that there is not");
   auto made = std::make_unique<FakeExec>();
-  for (const auto& node : it->second->nodes) made->work.push_back(node->work);
+  made->work = InOrder(*it->second);
   *exec = reinterpret_cast<cudaGraphExec_t>(made.get());
   S().execs[*exec] = std::move(made);
   return cudaSuccess;
