@@ -44,8 +44,8 @@ class DeviceKernel : public Kernel {
   size_t PackedBytes() const override;
 };
 
-// Runs launches in order on the emulator; their addresses are the host's. INTERNAL for a launch that
-// its kernel could not have, or that the emulator finds wrong. Programs that do not link the
+// Runs launches in order on the emulator; their addresses are the host's. INTERNAL for a launch
+// that its kernel could not have, or that the emulator finds wrong. Programs that do not link the
 // emulator have no such function, and `launch_runner` is null in them.
 absl::Status Emulate(absl::Span<const Launch> launches);
 using LaunchRunner = absl::Status (*)(absl::Span<const Launch> launches);
