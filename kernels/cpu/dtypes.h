@@ -114,4 +114,18 @@ bool ForDType(DType dtype, TypeList<Ts...>, F&& f) {
   return ((dtype == kDTypeOf<Ts> ? (f(Ts{}), true) : false) || ...);
 }
 
+// Registers make(TypeList<T>) for each T of the list.
+template <class... Ts, class Make>
+bool RegisterForTypes(const char* op, DeviceKind device, TypeList<Ts...>, const Make& make) {
+  (KernelRegistrar(op, device, {kDTypeOf<Ts>}, make(TypeList<Ts>{})), ...);
+  return true;
+}
+
 }  // namespace floe::kernels
+
+// As FLOE_REGISTER_KERNEL, for each T of a TypeList (the last argument) the factory that `make`, an
+// expression with T, is.
+#define FLOE_REGISTER_KERNELS(op, device, make, ...)                                              \
+  static const bool FLOE_CONCAT_(floe_kernels_, __COUNTER__) = ::floe::kernels::RegisterForTypes( \
+      #op, ::floe::DeviceKind::device, __VA_ARGS__{},                                             \
+      []<class T>(::floe::kernels::TypeList<T>) -> ::floe::KernelFactory { return make; })

@@ -56,6 +56,12 @@ void RegisterWidenedIntegers(const std::string& op) {
       {DType::kInt8, DType::kInt16, DType::kInt32, DType::kUInt8, DType::kUInt16, DType::kUInt32},
       &MakeWidened<kMakeInt64, DType::kInt64, kWidening>);
 }
+// Registers make(TypeList<T>) for each T of the list, and for narrow integers that of int64.
+template <Widening kWidening, class... Ts, class Make>
+bool RegisterWidened(const char* op, TypeList<Ts...> types, const Make& make) {
+  RegisterWidenedIntegers<Make{}(TypeList<int64_t>{}), kWidening>(op);
+  return RegisterForTypes(op, DeviceKind::kCpu, types, make);
+}
 // And for narrow floats by its factory for float64.
 template <KernelFactory kMakeInt64, KernelFactory kMakeFloat64, Widening kWidening>
 void RegisterWidenedReals(const std::string& op) {
@@ -65,3 +71,10 @@ void RegisterWidenedReals(const std::string& op) {
 }
 
 }  // namespace floe::kernels
+
+// As FLOE_REGISTER_KERNELS on the CPU, with RegisterWidened; `widening` by its last name.
+#define FLOE_REGISTER_WIDENED(op, make, widening, ...)                       \
+  static const bool FLOE_CONCAT_(floe_kernels_, __COUNTER__) =               \
+      ::floe::kernels::RegisterWidened<::floe::kernels::Widening::widening>( \
+          #op, __VA_ARGS__{},                                                \
+          []<class T>(::floe::kernels::TypeList<T>) -> ::floe::KernelFactory { return make; })

@@ -191,17 +191,11 @@ class AddNKernel : public Kernel {
   BinaryF32 add_ = std::is_same_v<T, float> ? FindBinaryF32("Add").vectors : nullptr;
 };
 
-template <class... Ts>
-bool RegisterAddN(TypeList<Ts...>) {
-  constexpr auto make = [](auto t) -> KernelFactory {
-    return [](const KernelArgs&) -> absl::StatusOr<std::unique_ptr<Kernel>> {
-      return std::make_unique<AddNKernel<decltype(t)>>();
-    };
-  };
-  (KernelRegistrar("AddN", DeviceKind::kCpu, {kDTypeOf<Ts>}, make(Ts{})), ...);
-  return true;
+template <class T>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAddN(const KernelArgs&) {
+  return std::make_unique<AddNKernel<T>>();
 }
-const bool kAddN = RegisterAddN(Numbers{});
+FLOE_REGISTER_KERNELS(AddN, kCpu, MakeAddN<T>, Numbers);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -4,8 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
-#include "kernels/kernel.h"
-#include "model/half.h"
+#include "kernels/cpu/dtypes.h"
 
 namespace floe::kernels {
 namespace {
@@ -42,10 +41,7 @@ template <typename T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCheck(const KernelArgs& args) {
   return std::make_unique<CheckNumericsKernel<T>>(args.node.attrs.String("message"));
 }
-FLOE_REGISTER_KERNEL(CheckNumerics, kCpu, MakeCheck<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(CheckNumerics, kCpu, MakeCheck<double>, DType::kFloat64);
-FLOE_REGISTER_KERNEL(CheckNumerics, kCpu, MakeCheck<Half>, DType::kFloat16);
-FLOE_REGISTER_KERNEL(CheckNumerics, kCpu, MakeCheck<BFloat16>, DType::kBFloat16);
+FLOE_REGISTER_KERNELS(CheckNumerics, kCpu, MakeCheck<T>, Floats);
 
 }  // namespace
 }  // namespace floe::kernels

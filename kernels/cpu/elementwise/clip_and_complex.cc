@@ -42,12 +42,7 @@ absl::Status Clip(const KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-template <class... Ts>
-bool RegisterClip(TypeList<Ts...>) {
-  (KernelRegistrar("ClipByValue", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&Clip<Ts>>), ...);
-  return true;
-}
-const bool kClip = RegisterClip(Reals{});
+FLOE_REGISTER_KERNELS(ClipByValue, kCpu, MakeFunction<&Clip<T>>, Reals);
 
 template <class T>
 absl::Status JoinComplex(const KernelContext& ctx) {
@@ -61,8 +56,7 @@ absl::Status JoinComplex(const KernelContext& ctx) {
   });
   return absl::OkStatus();
 }
-FLOE_REGISTER_KERNEL(Complex, kCpu, MakeFunction<&JoinComplex<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(Complex, kCpu, MakeFunction<&JoinComplex<double>>, DType::kFloat64);
+FLOE_REGISTER_KERNELS(Complex, kCpu, MakeFunction<&JoinComplex<T>>, TypeList<float, double>);
 
 double Erfinv(double x) {
   if (!(x >= -1 && x <= 1)) return std::numeric_limits<double>::quiet_NaN();
@@ -92,8 +86,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeApproximate(const KernelArgs& args) 
     return absl::OkStatus();
   });
 }
-FLOE_REGISTER_KERNEL(ApproximateEqual, kCpu, MakeApproximate<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(ApproximateEqual, kCpu, MakeApproximate<double>, DType::kFloat64);
+FLOE_REGISTER_KERNELS(ApproximateEqual, kCpu, MakeApproximate<T>, TypeList<float, double>);
 
 absl::Status Bitcast(const KernelContext& ctx) {
   if (ctx.in(0).bytes() != ctx.out(0).bytes())
@@ -116,13 +109,7 @@ absl::Status HalfSquares(const KernelContext& ctx) {
   *ctx.out(0).as<T>() = static_cast<T>(static_cast<Compute<T>>(sum / 2));
   return absl::OkStatus();
 }
-template <class... Ts>
-bool RegisterLoss(TypeList<Ts...>) {
-  (KernelRegistrar("L2Loss", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&HalfSquares<Ts>>),
-   ...);
-  return true;
-}
-const bool kLoss = RegisterLoss(Floats{});
+FLOE_REGISTER_KERNELS(L2Loss, kCpu, MakeFunction<&HalfSquares<T>>, Floats);
 
 template <class T>
 absl::Status BroadcastArgs(const KernelContext& ctx) {
@@ -161,13 +148,8 @@ absl::Status DiagPart(const KernelContext& ctx) {
     std::memcpy(out.as<char>() + i * size, in.as<char>() + i * (count + 1) * size, size);
   return absl::OkStatus();
 }
-template <class... Ts>
-bool RegisterDiag(TypeList<Ts...>) {
-  (KernelRegistrar("Diag", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&Diag>), ...);
-  (KernelRegistrar("DiagPart", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&DiagPart>), ...);
-  return true;
-}
-const bool kDiag = RegisterDiag(Numbers{});
+FLOE_REGISTER_KERNELS(Diag, kCpu, MakeFunction<&Diag>, Numbers);
+FLOE_REGISTER_KERNELS(DiagPart, kCpu, MakeFunction<&DiagPart>, Numbers);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -49,13 +49,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeEqual(const KernelArgs& args) {
   return WithShapes<kEqual>(args, MakeBinaryKernel(&BinaryOf<EqualOp<kEqual>, T>::Run, {}, ""));
 }
 
-template <bool kEqual, class... Ts>
-bool RegisterEqual(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeEqual<kEqual, Ts>), ...);
-  return true;
-}
-const bool kEquality[] = {RegisterEqual<true>("Equal", Comparable{}),
-                          RegisterEqual<false>("NotEqual", Comparable{})};
+FLOE_REGISTER_KERNELS(Equal, kCpu, (MakeEqual<true, T>), Comparable);
+FLOE_REGISTER_KERNELS(NotEqual, kCpu, (MakeEqual<false, T>), Comparable);
 
 FLOE_BINARY(Less, Reals, a < b)
 FLOE_BINARY(LessEqual, Reals, a <= b)

@@ -77,8 +77,7 @@ absl::Status Betainc(const KernelContext& ctx) {
     }
   });
 }
-FLOE_REGISTER_KERNEL(Betainc, kCpu, &MakeFunction<&Betainc<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(Betainc, kCpu, &MakeFunction<&Betainc<double>>, DType::kFloat64);
+FLOE_REGISTER_KERNELS(Betainc, kCpu, MakeFunction<&Betainc<T>>, TypeList<float, double>);
 
 }  // namespace
 }  // namespace floe::kernels

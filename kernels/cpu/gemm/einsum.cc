@@ -203,12 +203,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeEinsum(const KernelArgs& args) {
   const std::string equation = args.node.attrs.String("equation");
   return FromFunction([equation](const KernelContext& ctx) { return Run<T>(ctx, equation); });
 }
-template <class... Ts>
-bool Register(TypeList<Ts...>) {
-  (KernelRegistrar("Einsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeEinsum<Ts>), ...);
-  return true;
-}
-const bool kEinsumRegistered = Register(Numbers{});
+FLOE_REGISTER_KERNELS(Einsum, kCpu, MakeEinsum<T>, Numbers);
 
 }  // namespace
 

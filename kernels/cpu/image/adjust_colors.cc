@@ -115,17 +115,8 @@ absl::Status ConvertColours(const KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-template <class... Ts>
-bool RegisterColours(TypeList<Ts...>) {
-  (KernelRegistrar("RGBToHSV", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&ConvertColours<Ts, true>>),
-   ...);
-  (KernelRegistrar("HSVToRGB", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&ConvertColours<Ts, false>>),
-   ...);
-  return true;
-}
-const bool kColours = RegisterColours(Floats{});
+FLOE_REGISTER_KERNELS(RGBToHSV, kCpu, (MakeFunction<&ConvertColours<T, true>>), Floats);
+FLOE_REGISTER_KERNELS(HSVToRGB, kCpu, (MakeFunction<&ConvertColours<T, false>>), Floats);
 
 }  // namespace
 }  // namespace floe::kernels

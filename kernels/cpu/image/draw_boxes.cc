@@ -94,8 +94,7 @@ absl::Status Draw(const KernelContext& ctx) {
   });
   return watch.status();
 }
-FLOE_REGISTER_KERNEL(DrawBoundingBoxes, kCpu, MakeFunction<Draw<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(DrawBoundingBoxes, kCpu, MakeFunction<Draw<Half>>, DType::kFloat16);
+FLOE_REGISTER_KERNELS(DrawBoundingBoxes, kCpu, MakeFunction<Draw<T>>, TypeList<float, Half>);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -138,14 +138,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeTransform(const KernelArgs& args) {
   });
 }
 
-template <class... Ts>
-bool RegisterTransform(TypeList<Ts...>) {
-  for (const char* name : {"ImageProjectiveTransformV2", "ImageProjectiveTransformV3"})
-    (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTransform<Ts>), ...);
-  return true;
-}
-const bool kTransformRegistered =
-    RegisterTransform(TypeList<uint8_t, int32_t, int64_t, Half, BFloat16, float, double>{});
+FLOE_REGISTER_KERNELS(ImageProjectiveTransformV2, kCpu, MakeTransform<T>,
+                      TypeList<uint8_t, int32_t, int64_t, Half, BFloat16, float, double>);
+FLOE_REGISTER_KERNELS(ImageProjectiveTransformV3, kCpu, MakeTransform<T>,
+                      TypeList<uint8_t, int32_t, int64_t, Half, BFloat16, float, double>);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -481,18 +481,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCrop(const KernelArgs& args) {
   return FromFunction([options](const KernelContext& ctx) { return Crop<T>(ctx, options); });
 }
 
-template <class... Ts>
-bool RegisterResize(TypeList<Ts...>) {
-  (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &Make<&ResizeBilinear<Ts>, true>),
-   ...);
-  (KernelRegistrar("ResizeBicubic", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&ResizeBicubic<Ts>>),
-   ...);
-  (KernelRegistrar("ResizeArea", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&Area<Ts>>), ...);
-  (KernelRegistrar("CropAndResize", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeCrop<Ts>), ...);
-  return true;
-}
-const bool kResizeRegistered = RegisterResize(Reals{});
+FLOE_REGISTER_KERNELS(ResizeBilinear, kCpu, (Make<&ResizeBilinear<T>, true>), Reals);
+FLOE_REGISTER_KERNELS(ResizeBicubic, kCpu, Make<&ResizeBicubic<T>>, Reals);
+FLOE_REGISTER_KERNELS(ResizeArea, kCpu, Make<&Area<T>>, Reals);
+FLOE_REGISTER_KERNELS(CropAndResize, kCpu, MakeCrop<T>, Reals);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -143,15 +143,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeScaleTranslate(const KernelArgs& arg
   return FromFunction(
       [filter, antialias](const KernelContext& ctx) { return Run<T>(ctx, filter, antialias); });
 }
-template <class... Ts>
-bool RegisterScaleTranslate(TypeList<Ts...>) {
-  (KernelRegistrar("ScaleAndTranslate", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScaleTranslate<Ts>),
-   ...);
-  return true;
-}
-const bool kScaleTranslateRegistered =
-    RegisterScaleTranslate(TypeList<int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, BFloat16,
-                                    Half, float, double>{});
+FLOE_REGISTER_KERNELS(
+    ScaleAndTranslate, kCpu, MakeScaleTranslate<T>,
+    TypeList<int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, BFloat16, Half, float, double>);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -135,12 +135,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeTridiagonal(const KernelArgs& args) 
     return watch.status();
   });
 }
-FLOE_REGISTER_KERNEL(TridiagonalSolve, kCpu, &MakeTridiagonal<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(TridiagonalSolve, kCpu, &MakeTridiagonal<double>, DType::kFloat64);
-FLOE_REGISTER_KERNEL(TridiagonalSolve, kCpu, &MakeTridiagonal<std::complex<float>>,
-                     DType::kComplex64);
-FLOE_REGISTER_KERNEL(TridiagonalSolve, kCpu, &MakeTridiagonal<std::complex<double>>,
-                     DType::kComplex128);
+FLOE_REGISTER_KERNELS(TridiagonalSolve, kCpu, MakeTridiagonal<T>,
+                      TypeList<float, double, std::complex<float>, std::complex<double>>);
 
 template <class T>
 absl::Status Cross(const KernelContext& ctx) {
@@ -160,12 +156,7 @@ absl::Status Cross(const KernelContext& ctx) {
     }
   });
 }
-template <class... Ts>
-bool RegisterCross(TypeList<Ts...>) {
-  (KernelRegistrar("Cross", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&Cross<Ts>>), ...);
-  return true;
-}
-const bool kCross = RegisterCross(Reals{});
+FLOE_REGISTER_KERNELS(Cross, kCpu, MakeFunction<&Cross<T>>, Reals);
 
 }  // namespace
 }  // namespace floe::kernels

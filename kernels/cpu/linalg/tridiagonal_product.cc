@@ -47,12 +47,8 @@ absl::Status Product(const KernelContext& ctx) {
   });
 }
 
-FLOE_REGISTER_KERNEL(TridiagonalMatMul, kCpu, MakeFunction<Product<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(TridiagonalMatMul, kCpu, MakeFunction<Product<double>>, DType::kFloat64);
-FLOE_REGISTER_KERNEL(TridiagonalMatMul, kCpu, MakeFunction<Product<std::complex<float>>>,
-                     DType::kComplex64);
-FLOE_REGISTER_KERNEL(TridiagonalMatMul, kCpu, MakeFunction<Product<std::complex<double>>>,
-                     DType::kComplex128);
+FLOE_REGISTER_KERNELS(TridiagonalMatMul, kCpu, MakeFunction<Product<T>>,
+                      TypeList<float, double, std::complex<float>, std::complex<double>>);
 
 }  // namespace
 }  // namespace floe::kernels

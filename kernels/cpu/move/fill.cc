@@ -77,12 +77,7 @@ class RangeKernel : public Kernel {
   }
 };
 
-template <class... Ts>
-bool RegisterRange(TypeList<Ts...>) {
-  (KernelRegistrar("Range", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFill<RangeKernel<Ts>>), ...);
-  return true;
-}
-const bool kRange = RegisterRange(Reals{});
+FLOE_REGISTER_KERNELS(Range, kCpu, MakeFill<RangeKernel<T>>, Reals);
 
 void StoreInt(const TensorView& out, int64_t at, int64_t value) {
   if (out.dtype == DType::kInt64) {

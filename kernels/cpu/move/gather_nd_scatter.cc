@@ -180,17 +180,10 @@ absl::Status ScatterNd(const KernelContext& ctx) {
 }
 FLOE_REGISTER_KERNEL(ScatterNd, kCpu, MakeFunction<ScatterNd>);
 
-template <Update kUpdate, class... Ts>
-bool RegisterTensorScatter(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTensorScatter<kUpdate, Ts>), ...);
-  RegisterWidenedIntegers<&MakeTensorScatter<kUpdate, int64_t>, Widening::kWrap>(name);
-  return true;
-}
-const bool kTensorScatter[] = {
-    RegisterTensorScatter<Update::kAdd>("TensorScatterAdd", WideNumbers{}),
-    RegisterTensorScatter<Update::kSub>("TensorScatterSub", WideNumbers{}),
-    RegisterTensorScatter<Update::kMin>("TensorScatterMin", WideReals{}),
-    RegisterTensorScatter<Update::kMax>("TensorScatterMax", WideReals{})};
+FLOE_REGISTER_WIDENED(TensorScatterAdd, (MakeTensorScatter<Update::kAdd, T>), kWrap, WideNumbers);
+FLOE_REGISTER_WIDENED(TensorScatterSub, (MakeTensorScatter<Update::kSub, T>), kWrap, WideNumbers);
+FLOE_REGISTER_WIDENED(TensorScatterMin, (MakeTensorScatter<Update::kMin, T>), kWrap, WideReals);
+FLOE_REGISTER_WIDENED(TensorScatterMax, (MakeTensorScatter<Update::kMax, T>), kWrap, WideReals);
 
 // Places that never repeat and follow each other in the order of memory.
 absl::Status CheckOrder(const TensorView& indices) {

@@ -65,17 +65,10 @@ absl::Status SparseCrossEntropy(const KernelContext& ctx) {
   return CrossEntropy<T>(ctx, [&](int64_t r, int64_t c) { return labels[r] == c ? C(1) : C(0); });
 }
 
-template <class... Ts>
-bool RegisterCrossEntropies(TypeList<Ts...>) {
-  (KernelRegistrar("SoftmaxCrossEntropyWithLogits", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&DenseCrossEntropy<Ts>>),
-   ...);
-  (KernelRegistrar("SparseSoftmaxCrossEntropyWithLogits", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&SparseCrossEntropy<Ts>>),
-   ...);
-  return true;
-}
-const bool kCrossEntropies = RegisterCrossEntropies(Floats{});
+FLOE_REGISTER_KERNELS(SoftmaxCrossEntropyWithLogits, kCpu, MakeFunction<&DenseCrossEntropy<T>>,
+                      Floats);
+FLOE_REGISTER_KERNELS(SparseSoftmaxCrossEntropyWithLogits, kCpu,
+                      MakeFunction<&SparseCrossEntropy<T>>, Floats);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -126,9 +126,7 @@ template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLrn(const KernelArgs& args) {
   return std::make_unique<LrnKernel<T>>(args.node.attrs);
 }
-FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<Half>, DType::kFloat16);
-FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<BFloat16>, DType::kBFloat16);
+FLOE_REGISTER_KERNELS(LRN, kCpu, MakeLrn<T>, TypeList<float, Half, BFloat16>);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -68,13 +68,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSoftmax(const KernelArgs&) {
     return std::make_unique<SoftmaxKernel<kLog, T>>();
 }
 
-template <bool kLog, class... Ts>
-bool RegisterSoftmax(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeSoftmax<kLog, Ts>), ...);
-  return true;
-}
-const bool kSoftmaxRegistered[] = {RegisterSoftmax<false>("Softmax", Floats{}),
-                                   RegisterSoftmax<true>("LogSoftmax", Floats{})};
+FLOE_REGISTER_KERNELS(Softmax, kCpu, (MakeSoftmax<false, T>), Floats);
+FLOE_REGISTER_KERNELS(LogSoftmax, kCpu, (MakeSoftmax<true, T>), Floats);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -256,20 +256,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeArgmax(const KernelArgs& args) {
                                          args.node.attrs.Bool("include_batch_in_index"));
 }
 
-template <class... Ts>
-bool RegisterPool(TypeList<Ts...>) {
-  (KernelRegistrar("MaxPool", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<false, 2, Ts>), ...);
-  (KernelRegistrar("MaxPool3D", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<false, 3, Ts>), ...);
-  (KernelRegistrar("MaxPoolWithArgmax", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeArgmax<Ts>), ...);
-  return true;
-}
-template <class... Ts>
-bool RegisterMean(TypeList<Ts...>) {
-  (KernelRegistrar("AvgPool", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<true, 2, Ts>), ...);
-  (KernelRegistrar("AvgPool3D", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<true, 3, Ts>), ...);
-  return true;
-}
-const bool kPoolRegistered[] = {RegisterPool(Reals{}), RegisterMean(Floats{})};
+FLOE_REGISTER_KERNELS(MaxPool, kCpu, (Make<false, 2, T>), Reals);
+FLOE_REGISTER_KERNELS(MaxPool3D, kCpu, (Make<false, 3, T>), Reals);
+FLOE_REGISTER_KERNELS(MaxPoolWithArgmax, kCpu, MakeArgmax<T>, Reals);
+FLOE_REGISTER_KERNELS(AvgPool, kCpu, (Make<true, 2, T>), Floats);
+FLOE_REGISTER_KERNELS(AvgPool3D, kCpu, (Make<true, 3, T>), Floats);
 
 }  // namespace
 }  // namespace floe::kernels

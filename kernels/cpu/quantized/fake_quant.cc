@@ -216,13 +216,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
   });
 }
 
-template <class... Ts>
-bool RegisterDequant(TypeList<Ts...>) {
-  for (const char* name : {"QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3"})
-    (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeDequant<Ts>), ...);
-  return true;
-}
-const bool kDequant = RegisterDequant(TypeList<float, double>{});
+FLOE_REGISTER_KERNELS(QuantizeAndDequantizeV2, kCpu, MakeDequant<T>, TypeList<float, double>);
+FLOE_REGISTER_KERNELS(QuantizeAndDequantizeV3, kCpu, MakeDequant<T>, TypeList<float, double>);
 
 }  // namespace
 }  // namespace floe::kernels

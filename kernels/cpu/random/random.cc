@@ -149,10 +149,7 @@ FLOE_REGISTER_KERNEL(TruncatedNormal, kCpu,
                      MakeRandom<RandomKernel<Distribution::kTruncatedNormal>>);
 FLOE_REGISTER_KERNEL(RandomUniformInt, kCpu, MakeRandom<RandomIntKernel>);
 FLOE_REGISTER_KERNEL(RandomShuffle, kCpu, MakeRandom<ShuffleKernel>);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<double>>, DType::kFloat64);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<Half>>, DType::kFloat16);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<BFloat16>>, DType::kBFloat16);
+FLOE_REGISTER_KERNELS(Multinomial, kCpu, MakeRandom<MultinomialKernel<T>>, Floats);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/dynamic_output.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/move/grid_copy.h"
@@ -189,8 +190,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
                         args.node.attrs.Bool("merge_repeated", true)};
   return FromFunction([options](const KernelContext& ctx) { return Decode<T>(ctx, options); });
 }
-FLOE_REGISTER_KERNEL(CTCBeamSearchDecoder, kCpu, Make<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(CTCBeamSearchDecoder, kCpu, Make<double>, DType::kFloat64);
+FLOE_REGISTER_KERNELS(CTCBeamSearchDecoder, kCpu, Make<T>, TypeList<float, double>);
 
 }  // namespace
 }  // namespace floe::kernels

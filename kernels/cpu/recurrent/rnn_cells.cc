@@ -216,8 +216,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLstm(const KernelArgs& args) {
                             args.node.attrs.Bool("use_peephole")};
   return FromFunction([options](const KernelContext& ctx) { return LstmCell<T>(ctx, options); });
 }
-FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm<Half>, DType::kFloat16);
+FLOE_REGISTER_KERNELS(LSTMBlockCell, kCpu, MakeLstm<T>, TypeList<float, Half>);
 
 template <bool kSecond>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBlockLstm(const KernelArgs& args) {

@@ -69,15 +69,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
   return std::make_unique<ArgKernel<kLargest, T>>();
 }
 
-template <bool kLargest, class... Ts>
-bool Register(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<kLargest, Ts>), ...);
-  return true;
-}
 using Ordered = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                          uint16_t, uint32_t, uint64_t, bool>;
-const bool kRegistered[] = {Register<true>("ArgMax", Ordered{}),
-                            Register<false>("ArgMin", Ordered{})};
+FLOE_REGISTER_KERNELS(ArgMax, kCpu, (Make<true, T>), Ordered);
+FLOE_REGISTER_KERNELS(ArgMin, kCpu, (Make<false, T>), Ordered);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -294,10 +294,8 @@ absl::Status Histogram(const KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-FLOE_REGISTER_KERNEL(HistogramFixedWidth, kCpu, MakeFunction<&Histogram<int32_t>>, DType::kInt32);
-FLOE_REGISTER_KERNEL(HistogramFixedWidth, kCpu, MakeFunction<&Histogram<int64_t>>, DType::kInt64);
-FLOE_REGISTER_KERNEL(HistogramFixedWidth, kCpu, MakeFunction<&Histogram<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(HistogramFixedWidth, kCpu, MakeFunction<&Histogram<double>>, DType::kFloat64);
+FLOE_REGISTER_KERNELS(HistogramFixedWidth, kCpu, MakeFunction<&Histogram<T>>,
+                      TypeList<int32_t, int64_t, float, double>);
 
 template <class T>
 absl::Status Unravel(const KernelContext& ctx) {
@@ -320,8 +318,7 @@ absl::Status Unravel(const KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-FLOE_REGISTER_KERNEL(UnravelIndex, kCpu, MakeFunction<&Unravel<int32_t>>, DType::kInt32);
-FLOE_REGISTER_KERNEL(UnravelIndex, kCpu, MakeFunction<&Unravel<int64_t>>, DType::kInt64);
+FLOE_REGISTER_KERNELS(UnravelIndex, kCpu, MakeFunction<&Unravel<T>>, TypeList<int32_t, int64_t>);
 
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeNth(const KernelArgs& args) {
@@ -344,9 +341,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNth(const KernelArgs& args) {
         return absl::OkStatus();
       });
 }
-FLOE_REGISTER_KERNEL(NthElement, kCpu, MakeNth<double>, DType::kFloat64);
-FLOE_REGISTER_KERNEL(NthElement, kCpu, MakeNth<int64_t>, DType::kInt64);
-FLOE_REGISTER_KERNEL(NthElement, kCpu, MakeNth<uint64_t>, DType::kUInt64);
+FLOE_REGISTER_KERNELS(NthElement, kCpu, MakeNth<T>, TypeList<double, int64_t, uint64_t>);
 const bool kNth =
     (RegisterWidenedReals<&MakeNth<int64_t>, &MakeNth<double>, Widening::kWrap>("NthElement"),
      true);

@@ -60,10 +60,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBucketize(const KernelArgs& args) {
     return absl::OkStatus();
   });
 }
-FLOE_REGISTER_KERNEL(Bucketize, kCpu, MakeBucketize<int32_t>, DType::kInt32);
-FLOE_REGISTER_KERNEL(Bucketize, kCpu, MakeBucketize<int64_t>, DType::kInt64);
-FLOE_REGISTER_KERNEL(Bucketize, kCpu, MakeBucketize<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(Bucketize, kCpu, MakeBucketize<double>, DType::kFloat64);
+FLOE_REGISTER_KERNELS(Bucketize, kCpu, MakeBucketize<T>, TypeList<int32_t, int64_t, float, double>);
 
 struct Formats {
   std::string from, to;
@@ -117,8 +114,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDimMap(const KernelArgs& args) {
     return absl::OkStatus();
   });
 }
-FLOE_REGISTER_KERNEL(DataFormatDimMap, kCpu, MakeDimMap<int32_t>, DType::kInt32);
-FLOE_REGISTER_KERNEL(DataFormatDimMap, kCpu, MakeDimMap<int64_t>, DType::kInt64);
+FLOE_REGISTER_KERNELS(DataFormatDimMap, kCpu, MakeDimMap<T>, TypeList<int32_t, int64_t>);
 
 }  // namespace
 }  // namespace floe::kernels

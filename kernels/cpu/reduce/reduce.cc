@@ -292,22 +292,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
   }
 }
 
-template <FoldKind kKind, class... Ts>
-bool Register(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<kKind, Ts>), ...);
-  return true;
-}
-
-const bool kReduceRegistered[] = {
-    Register<FoldKind::kSum>("Sum", Numbers{}),
-    Register<FoldKind::kMean>("Mean", Numbers{}),
-    Register<FoldKind::kProduct>("Prod", Numbers{}),
-    Register<FoldKind::kMaximum>("Max", Reals{}),
-    Register<FoldKind::kMinimum>("Min", Reals{}),
-    Register<FoldKind::kAll>("All", Booleans{}),
-    Register<FoldKind::kAny>("Any", Booleans{}),
-    Register<FoldKind::kNorm>("EuclideanNorm", Numbers{}),
-};
+FLOE_REGISTER_KERNELS(Sum, kCpu, (Make<FoldKind::kSum, T>), Numbers);
+FLOE_REGISTER_KERNELS(Mean, kCpu, (Make<FoldKind::kMean, T>), Numbers);
+FLOE_REGISTER_KERNELS(Prod, kCpu, (Make<FoldKind::kProduct, T>), Numbers);
+FLOE_REGISTER_KERNELS(Max, kCpu, (Make<FoldKind::kMaximum, T>), Reals);
+FLOE_REGISTER_KERNELS(Min, kCpu, (Make<FoldKind::kMinimum, T>), Reals);
+FLOE_REGISTER_KERNELS(All, kCpu, (Make<FoldKind::kAll, T>), Booleans);
+FLOE_REGISTER_KERNELS(Any, kCpu, (Make<FoldKind::kAny, T>), Booleans);
+FLOE_REGISTER_KERNELS(EuclideanNorm, kCpu, (Make<FoldKind::kNorm, T>), Numbers);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -71,18 +71,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeScan(const KernelArgs& args) {
       [options](const KernelContext& ctx) { return Scan<kJoined, T>(ctx, options); });
 }
 
-template <Joined kJoined, class... Ts>
-bool RegisterScans(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<kJoined, Ts>), ...);
-  if constexpr (kJoined != Joined::kLogSumExp)
-    RegisterWidenedIntegers<&MakeScan<kJoined, int64_t>, Widening::kWrap>(name);
-  return true;
-}
-const bool kScans[] = {
-    RegisterScans<Joined::kSum>("Cumsum", WideNumbers{}),
-    RegisterScans<Joined::kProduct>("Cumprod", WideNumbers{}),
-    RegisterScans<Joined::kLogSumExp>("CumulativeLogsumexp", Floats{}),
-};
+FLOE_REGISTER_WIDENED(Cumsum, (MakeScan<Joined::kSum, T>), kWrap, WideNumbers);
+FLOE_REGISTER_WIDENED(Cumprod, (MakeScan<Joined::kProduct, T>), kWrap, WideNumbers);
+FLOE_REGISTER_KERNELS(CumulativeLogsumexp, kCpu, (MakeScan<Joined::kLogSumExp, T>), Floats);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -70,19 +70,14 @@ absl::Status UnsortedSegment(const KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-template <Fold kFold, Widening kWidening, class... Ts>
-bool RegisterUnsorted(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&UnsortedSegment<kFold, Ts>>),
-   ...);
-  RegisterWidenedIntegers<&MakeFunction<&UnsortedSegment<kFold, int64_t>>, kWidening>(name);
-  return true;
-}
-const bool kUnsorted[] = {
-    RegisterUnsorted<Fold::kSum, Widening::kWrap>("UnsortedSegmentSum", WideNumbers{}),
-    RegisterUnsorted<Fold::kProd, Widening::kWrap>("UnsortedSegmentProd", WideNumbers{}),
-    RegisterUnsorted<Fold::kMax, Widening::kClamp>("UnsortedSegmentMax", WideReals{}),
-    RegisterUnsorted<Fold::kMin, Widening::kClamp>("UnsortedSegmentMin", WideReals{})};
+FLOE_REGISTER_WIDENED(UnsortedSegmentSum, (MakeFunction<&UnsortedSegment<Fold::kSum, T>>), kWrap,
+                      WideNumbers);
+FLOE_REGISTER_WIDENED(UnsortedSegmentProd, (MakeFunction<&UnsortedSegment<Fold::kProd, T>>), kWrap,
+                      WideNumbers);
+FLOE_REGISTER_WIDENED(UnsortedSegmentMax, (MakeFunction<&UnsortedSegment<Fold::kMax, T>>), kClamp,
+                      WideReals);
+FLOE_REGISTER_WIDENED(UnsortedSegmentMin, (MakeFunction<&UnsortedSegment<Fold::kMin, T>>), kClamp,
+                      WideReals);
 
 // ---- sorted ids ----
 
@@ -166,18 +161,12 @@ absl::Status SortedSegment(const KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-template <Fold kFold, class... Ts>
-bool RegisterSorted(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&SortedSegment<kFold, Ts>>),
-   ...);
-  RegisterWidenedIntegers<&MakeFunction<&SortedSegment<kFold, int64_t>>, Widening::kWrap>(name);
-  return true;
-}
-const bool kSorted[] = {RegisterSorted<Fold::kSum>("SegmentSum", WideNumbers{}),
-                        RegisterSorted<Fold::kProd>("SegmentProd", WideNumbers{}),
-                        RegisterSorted<Fold::kMax>("SegmentMax", WideReals{}),
-                        RegisterSorted<Fold::kMin>("SegmentMin", WideReals{})};
+FLOE_REGISTER_WIDENED(SegmentSum, (MakeFunction<&SortedSegment<Fold::kSum, T>>), kWrap,
+                      WideNumbers);
+FLOE_REGISTER_WIDENED(SegmentProd, (MakeFunction<&SortedSegment<Fold::kProd, T>>), kWrap,
+                      WideNumbers);
+FLOE_REGISTER_WIDENED(SegmentMax, (MakeFunction<&SortedSegment<Fold::kMax, T>>), kWrap, WideReals);
+FLOE_REGISTER_WIDENED(SegmentMin, (MakeFunction<&SortedSegment<Fold::kMin, T>>), kWrap, WideReals);
 
 // Remembers what it gave.
 class NotingAllocator final : public OutputAllocator {
@@ -222,12 +211,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSegmentMean(const KernelArgs& args) 
     return absl::OkStatus();
   });
 }
-template <class... Ts>
-bool RegisterMean(TypeList<Ts...>) {
-  KernelRegistrar("SegmentMean", DeviceKind::kCpu, {kDTypeOf<Ts>...}, &MakeSegmentMean);
-  return true;
-}
-const bool kMean = RegisterMean(Numbers{});
+FLOE_REGISTER_KERNELS(SegmentMean, kCpu, MakeSegmentMean, Numbers);
 
 // ---- rows picked by indices ----
 
@@ -270,22 +254,18 @@ absl::Status SparseSegment(const KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-template <Scale kScale, class... Ts>
-bool RegisterSparse(const std::string& name, TypeList<Ts...>) {
-  for (const char* suffix : {"", "WithNumSegments"}) {
-    (KernelRegistrar(name + suffix, DeviceKind::kCpu, {kDTypeOf<Ts>},
-                     &MakeFunction<&SparseSegment<kScale, Ts>>),
-     ...);
-    if constexpr (kScale == Scale::kNone) {
-      RegisterWidenedIntegers<&MakeFunction<&SparseSegment<kScale, int64_t>>, Widening::kWrap>(
-          name + suffix);
-    }
-  }
-  return true;
-}
-const bool kSparse[] = {RegisterSparse<Scale::kNone>("SparseSegmentSum", WideReals{}),
-                        RegisterSparse<Scale::kMean>("SparseSegmentMean", Floats{}),
-                        RegisterSparse<Scale::kSqrt>("SparseSegmentSqrtN", Floats{})};
+FLOE_REGISTER_WIDENED(SparseSegmentSum, (MakeFunction<&SparseSegment<Scale::kNone, T>>), kWrap,
+                      WideReals);
+FLOE_REGISTER_KERNELS(SparseSegmentMean, kCpu, (MakeFunction<&SparseSegment<Scale::kMean, T>>),
+                      Floats);
+FLOE_REGISTER_KERNELS(SparseSegmentSqrtN, kCpu, (MakeFunction<&SparseSegment<Scale::kSqrt, T>>),
+                      Floats);
+FLOE_REGISTER_WIDENED(SparseSegmentSumWithNumSegments,
+                      (MakeFunction<&SparseSegment<Scale::kNone, T>>), kWrap, WideReals);
+FLOE_REGISTER_KERNELS(SparseSegmentMeanWithNumSegments, kCpu,
+                      (MakeFunction<&SparseSegment<Scale::kMean, T>>), Floats);
+FLOE_REGISTER_KERNELS(SparseSegmentSqrtNWithNumSegments, kCpu,
+                      (MakeFunction<&SparseSegment<Scale::kSqrt, T>>), Floats);
 
 // Allocates what the last id asks for, then runs the kernel for a known number of segments.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeSparseSegment(const KernelArgs& args) {

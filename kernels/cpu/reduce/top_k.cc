@@ -67,24 +67,14 @@ absl::Status TopK(const KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-const bool kTopK = [] {
-  const auto native = []<class... Ts>(TypeList<Ts...>) {
-    (KernelRegistrar("TopKV2", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&TopK<Ts, true>>),
-     ...);
-  };
-  native(WideReals{});
-  RegisterWidenedIntegers<&MakeFunction<&TopK<int64_t, true>>, Widening::kWrap>("TopKV2");
-  return true;
-}();
+FLOE_REGISTER_WIDENED(TopKV2, (MakeFunction<&TopK<T, true>>), kWrap, WideReals);
 
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeApproxTopK(const KernelArgs& args) {
   const bool largest = args.node.attrs.Bool("is_max_k", true);
   return FromFunction(largest ? &TopK<T, true> : &TopK<T, false>);
 }
-FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<Half>, DType::kFloat16);
-FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<BFloat16>, DType::kBFloat16);
+FLOE_REGISTER_KERNELS(ApproxTopK, kCpu, MakeApproxTopK<T>, TypeList<float, Half, BFloat16>);
 
 }  // namespace
 }  // namespace floe::kernels
