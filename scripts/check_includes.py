@@ -19,7 +19,7 @@ ALLOWED = {
     "kernels": ["kernels/cpu", "model", "model/ops", "base"],
     "kernels/cpu": ["kernels", "model", "model/ops", "base"],
     "kernels/cuda": ["kernels", "kernels/cpu", "model", "model/ops", "base"],
-    "runtime": ["runtime/passes", "kernels", "model", "base"],
+    "runtime": ["runtime/passes", "kernels", "kernels/cuda", "kernels/cuda/device", "model", "base"],
     "runtime/passes": ["runtime", "kernels", "model", "model/ops", "base"],
     "config": ["base", "proto"],
     "server/request": ["runtime", "model", "base", "proto"],
