@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr Placement kAll{.all = true};
+const Placement kAll{.all = true};
 
 Graph Placed(const TestGraph& t, const Placement& placement = kAll) {
   Graph graph = t.graph;

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "base/status.h"
+#include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/errors.h"
 #include "runtime/exec_context.h"
 #include "runtime/test_graph.h"
@@ -127,7 +129,7 @@ TEST_F(OnFakeIslands, AFailedCallIsAnErrorOrTheRightAnswer) {
 }
 
 TEST_F(OnFakeIslands, ADeviceThatIsTooSmallIsNamed) {
-  Reset(1 << 10);
+  Reset(64);
   const auto got = Serve(true);
   ASSERT_FALSE(got.ok());
   EXPECT_THAT(std::string(got.status().message()), HasSubstr("cuda:0"));
