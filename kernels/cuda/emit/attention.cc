@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAttention(const KernelArgs& args) {
 }
 
 // Batches may be rows. What else must be equal, or 1, is known and is.
-bool Computes(const KernelArgs& args) {
+bool ComputesAttention(const KernelArgs& args) {
   const auto form = ops::AttentionFormOf(args.node);
   if (!form.ok()) return false;
   const auto dim = [&](size_t input, int which) {
@@ -121,7 +121,7 @@ bool Computes(const KernelArgs& args) {
 }
 
 const KernelRegistrar kAttention("Attention", DeviceKind::kCuda, {DType::kFloat32}, MakeAttention,
-                                 {.computes = Computes});
+                                 {.computes = ComputesAttention});
 
 }  // namespace
 }  // namespace floe::cuda

@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDepthwise(const KernelArgs& args) {
   return std::make_unique<Depthwise>(conv, EpilogueOf(args.node.attrs));
 }
 
-bool Computes(const KernelArgs& args) {
+bool ComputesDepthwise(const KernelArgs& args) {
   const auto conv = ops::ConvNdOf(args.node.attrs, 2);
   if (!conv.ok() || conv->channels_first || !SmallNumbers(*conv)) return false;
   const SymShape &x = args.inputs[0].type.shape, &filter = args.inputs[1].type.shape;
@@ -67,7 +67,7 @@ bool Computes(const KernelArgs& args) {
 }
 
 const KernelRegistrar kDepthwise("DepthwiseConv2dNative", DeviceKind::kCuda, {DType::kFloat32},
-                                 MakeDepthwise, {.computes = Computes});
+                                 MakeDepthwise, {.computes = ComputesDepthwise});
 
 }  // namespace
 }  // namespace floe::cuda

@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeMatMul(const KernelArgs& args) {
   return std::make_unique<MatMul>(args);
 }
 
-bool Computes(const KernelArgs& args) {
+bool ComputesProduct(const KernelArgs& args) {
   const SymShape &a = args.inputs[0].type.shape, &b = args.inputs[1].type.shape;
   if (!a.rank_known() || !b.rank_known() || a.rank() < 2 || b.rank() < 2) return false;
   if (std::max(a.rank(), b.rank()) > kMaxBatchDims + 2) return false;
@@ -130,9 +130,9 @@ bool Computes(const KernelArgs& args) {
 }
 
 const KernelRegistrar kMatMul("MatMul", DeviceKind::kCuda, {DType::kFloat32}, MakeMatMul,
-                              {.computes = Computes});
+                              {.computes = ComputesProduct});
 const KernelRegistrar kBatchMatMul("BatchMatMul", DeviceKind::kCuda, {DType::kFloat32}, MakeMatMul,
-                                   {.computes = Computes});
+                                   {.computes = ComputesProduct});
 
 }  // namespace
 }  // namespace floe::cuda

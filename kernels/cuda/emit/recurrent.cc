@@ -88,7 +88,7 @@ class Recurrent final : public DeviceKernel {
   void Emit(const DeviceAddresses& addresses, std::vector<Launch>* launches) const override {
     const Shape& x = addresses.in(0).shape;
     const absl::StatusOr<RecurrentSizes> size = RecurrentSizes::Of(spec_, addresses.inputs);
-    // Computes() has seen that the sizes fit.
+    // ComputesRecurrent() has seen that the sizes fit.
     if (!size.ok() || size->rows == 0) return;
     const auto* z = addresses.in(0).as<float>();
     if (!spec_.projected) {
@@ -165,7 +165,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const KernelArgs& args) {
 }
 
 // Rows may be rows; all else is known and fits.
-bool Computes(const KernelArgs& args) {
+bool ComputesRecurrent(const KernelArgs& args) {
   const auto spec = RecurrentSpec::FromAttrs(args.node.attrs);
   if (!spec.ok() || spec->units > kRecurrentUnits || spec->units == 0) return false;
   if (static_cast<int>(args.inputs.size()) != spec->inputs()) return false;
@@ -196,7 +196,7 @@ bool Computes(const KernelArgs& args) {
 }
 
 const KernelRegistrar kRecurrent("FusedRecurrent", DeviceKind::kCuda, {DType::kFloat32},
-                                 MakeRecurrent, {.computes = Computes});
+                                 MakeRecurrent, {.computes = ComputesRecurrent});
 
 }  // namespace
 }  // namespace floe::cuda
