@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // y = relu(x w), and x as text. The product is worth its crossing; the text stays on the host.
-std::string GraphFile() {
+std::string PlacesFile() {
   return WriteText("places.pbtxt", R"(
 node { name: "x" op: "Placeholder"
   attr { key: "dtype" value { type: DT_FLOAT } }
@@ -28,7 +28,7 @@ node { name: "text" op: "AsString" input: "x" attr { key: "T" value { type: DT_F
 }
 
 Outcome Inspected(const std::vector<std::string>& more) {
-  std::vector<std::string> args = {"inspect", GraphFile(), "--plan", "--fetch",
+  std::vector<std::string> args = {"inspect", PlacesFile(), "--plan", "--fetch",
                                    "y",       "--fetch",   "text"};
   args.insert(args.end(), more.begin(), more.end());
   Outcome outcome = Floectl(args);
@@ -63,13 +63,13 @@ TEST(InspectPlaces, ADeviceHasIslandsWithTheBytesThatCross) {
 
 TEST(InspectPlaces, WithoutIslandsTheHostComputesAll) {
   const Outcome outcome =
-      Floectl({"inspect", GraphFile(), "--plan", "--fetch", "text", "--device", "cuda"});
+      Floectl({"inspect", PlacesFile(), "--plan", "--fetch", "text", "--device", "cuda"});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("no islands: the host computes all steps"));
 }
 
 TEST(InspectPlaces, OtherDevicesAreRefused) {
-  EXPECT_EQ(Floectl({"inspect", GraphFile(), "--plan", "--device", "tpu"}).code, kExitUsage);
+  EXPECT_EQ(Floectl({"inspect", PlacesFile(), "--plan", "--device", "tpu"}).code, kExitUsage);
 }
 
 }  // namespace
