@@ -294,6 +294,7 @@ std::string Block::Stuck() const {
     if (thread.state == ThreadState::kDone) ++where["have ended"];
   }
   std::vector<std::string> parts;
+  parts.reserve(where.size());
   for (const auto& [what, count] : where) parts.push_back(absl::StrCat(count, " ", what));
   return absl::StrCat("of ", threads_.size(), " threads ", absl::StrJoin(parts, ", "));
 }

@@ -142,6 +142,7 @@ std::vector<float> SameInAllOrders(void (*kernel)(const void*), int count = kThr
 
 std::vector<float> Rotated() {
   std::vector<float> expected;
+  expected.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) expected.push_back(static_cast<float>((i + 37) % kThreads));
   return expected;
 }
