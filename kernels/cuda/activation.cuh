@@ -1,6 +1,7 @@
 // What products and convolutions do to their sums.
 #pragma once
 
+#include "kernels/cuda/functions.cuh"
 #include "kernels/cuda/gemm_args.h"
 #include "kernels/cuda/math.h"
 
@@ -8,11 +9,6 @@ namespace floe::cuda {
 
 GPU_DEVICE float Relu(float x) { return x < 0 ? 0.0f : x; }
 GPU_DEVICE float Elu(float x) { return x < 0 ? Expm1(x) : x; }
-GPU_DEVICE float Gelu(float x) { return 0.5f * x * (1.0f + Erf(x * 0.707106781f)); }
-GPU_DEVICE float GeluTanh(float x) {
-  const float cube = x * x * x;
-  return 0.5f * x * (1.0f + Tanh(0.797884561f * Fma(0.044715f, cube, x)));
-}
 
 // Whether an activation is done where a thread's sums are unrolled. The others are called once, in
 // a loop: unrolled, they are most of what ptxas has to do.
@@ -54,9 +50,9 @@ GPU_DEVICE_CALL float Activate(float x, Activation activation, float alpha) {
     case Activation::kSwish:
       return x * Sigmoid(x);
     case Activation::kGelu:
-      return Gelu(x);
+      return functions::Gelu(x);
     case Activation::kGeluTanh:
-      return GeluTanh(x);
+      return functions::GeluTanh(x);
     case Activation::kMish:
       return x * Tanh(Softplus(x));
   }
