@@ -59,11 +59,11 @@ CLI::Option* AddGemmOption(CLI::App& app, std::string& value) {
 }
 
 CLI::Option* AddPrecisionOption(CLI::App& app, Precision& precision) {
-  const std::map<std::string, Precision> names = {{"float32", Precision::kFloat32},
-                                                  {"bf16", Precision::kBf16}};
+  const std::map<std::string, Precision> names = {
+      {"float32", Precision::kFloat32}, {"bf16", Precision::kBf16}, {"tf32", Precision::kTf32}};
   return app
       .add_option("--precision", precision,
-                  "Weights of matrix products and recurrent layers: float32 (default) or bf16")
+                  "Of matrix products: float32 (default), bf16, or tf32 (GPUs alone)")
       ->transform(CLI::CheckedTransformer(names).description(""))
       ->type_name("NAME");
 }

@@ -251,12 +251,23 @@ absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(c, variant));
   FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
                         CompileCorpusCase(c, std::move(imported), compile));
+  return RunCompiledCase(c, model);
+}
+
+absl::Status RunCompiledCase(const CorpusCase& c, const cli::LocalModel& model) {
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(RunOverFilledMemory(c, call, context));
   // What a run leaves behind in its context must not reach the next one.
   const absl::Status again = RunOnce(Repeated(c), call, context);
   return again.ok() ? again : Annotate(again, "the second run");
+}
+
+absl::StatusOr<std::vector<Tensor>> AnswersOf(const CorpusCase& c, const cli::LocalModel& model) {
+  FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
+  ExecContext context;
+  FLOE_RETURN_IF_ERROR(cli::RunCall(call, context));
+  return CopyOutputs(c, context);
 }
 
 namespace {

@@ -65,6 +65,12 @@ absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const Signatur
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
                            const CompileOptions& compile = {});
 
+// The same for a model that CompileCorpusCase made.
+absl::Status RunCompiledCase(const CorpusCase& c, const cli::LocalModel& model);
+
+// The outputs of one run of it.
+absl::StatusOr<std::vector<Tensor>> AnswersOf(const CorpusCase& c, const cli::LocalModel& model);
+
 // As RunCorpusCase, with the graph's constants fed as well and nothing but dtypes declared (with
 // `ranks`: and ranks), so that all that depends on them is found out only when the graph runs.
 absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant, bool ranks);

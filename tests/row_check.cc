@@ -154,7 +154,12 @@ absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant,
   constexpr size_t kMost = 4;  // sets of them double with each
   if (which.size() > kMost) which.resize(kMost);
   int checked = 0;
-  for (unsigned set = 1; set < 1u << which.size(); ++set) {
+#ifdef FLOE_SANITIZED  // which sets are open is the analysis' matter, which needs no sanitizer
+  const unsigned first = compile.islands.has_value() ? (1u << which.size()) - 1 : 1;
+#else
+  const unsigned first = 1;
+#endif
+  for (unsigned set = std::max(first, 1u); set < 1u << which.size(); ++set) {
     ImportedModel opened = imported;
     std::vector<Tensor> open(inputs.size());
     for (size_t k = 0; k < which.size(); ++k) {

@@ -11,25 +11,23 @@ namespace floe::cuda {
 
 struct QueryRows {
   using Tile = Tile64;
-  static constexpr int kStep = Tile::kThreads / Tile::kDepth;
 
   const AttentionArgs& args;
   const float* q;  // of the first query
   int left;        // how many queries there are from it on
 
   GPU_DEVICE void LoadPiece(int k0, float* to) {
-    const int kk = static_cast<int>(threadIdx.x) % Tile::kDepth,
-              first = static_cast<int>(threadIdx.x) / Tile::kDepth;
-    GPU_UNROLL
-    for (int i = 0; i < Tile::kM / kStep; ++i) {
-      const int row = first + i * kStep;
+    LoadLeft<Tile, 1>(to, [&](int row, int kk, float* at) {
       const bool valid = k0 + kk < args.features && row < left;
-      CopyAsync4(to + kk * Tile::kLineA + row,
+      CopyAsync4(at,
                  valid ? q + row * args.q_steps.place + (k0 + kk) * args.q_steps.feature : args.q,
                  valid);
-    }
+    });
   }
 };
+
+// Elements of shared memory from a query's scores to those of the next.
+constexpr int kScoreLine = Tile64::kN + 4;
 
 // What the four threads of a query know of the scores so far.
 struct QueryState {
@@ -37,27 +35,27 @@ struct QueryState {
 };
 
 // One of the four threads of a query: makes weights of every fourth score of a tile (`scores` is by
-// key, then query; `keep` the query's mask, or null). Returns what the sums so far are to be
+// query, then key; `keep` the query's mask, or null). Returns what the sums so far are to be
 // multiplied by.
 GPU_DEVICE float WeighScores(const AttentionArgs& args, const uint8_t* keep, int key0,
                              float* scores, QueryState* state) {
-  constexpr int kKeys = Tile64::kN / 4, kLine = 4 * Tile64::kLineA;
+  constexpr int kKeys = Tile64::kN / 4;
   const int query = static_cast<int>(threadIdx.x) / 4, part = static_cast<int>(threadIdx.x) % 4;
-  float* const mine = scores + part * Tile64::kLineA + query;
+  float* const mine = scores + query * kScoreLine + part;
   float most = mine[0];
-  for (int i = 1; i < kKeys; ++i) most = Max(most, mine[i * kLine]);
+  for (int i = 1; i < kKeys; ++i) most = Max(most, mine[i * 4]);
   most = Max(most, __shfl_xor_sync(0xffffffffu, most, 1));
   most = Max(most, __shfl_xor_sync(0xffffffffu, most, 2));
   most = Max(state->most, most);
   const bool nothing = most == -Infinity();  // every score so far is -infinity
   float sum = 0;
   for (int i = 0; i < kKeys; ++i) {
-    const float weight = nothing ? 0.0f : Exp(mine[i * kLine] - most);
+    const float weight = nothing ? 0.0f : Exp(mine[i * 4] - most);
     sum += weight;
     const int key = key0 + i * 4 + part;
     const bool hidden =
         keep != nullptr && args.zero && key < args.keys && keep[key * args.mask_steps.feature] == 0;
-    mine[i * kLine] = hidden ? 0.0f : weight;
+    mine[i * 4] = hidden ? 0.0f : weight;
   }
   sum += __shfl_xor_sync(0xffffffffu, sum, 1);
   sum += __shfl_xor_sync(0xffffffffu, sum, 2);
@@ -91,7 +89,7 @@ GPU_DEVICE void PutScores(const AttentionArgs& args, const Sums<Tile64>& product
         if (mask.add != nullptr) score += mask.add[at];
         if (mask.keep != nullptr && mask.keep[at] == 0) score = args.fill;
       }
-      scores[place.Column(j) * Tile::kLineA + row] = score;
+      scores[row * kScoreLine + place.Column(j)] = score;
     }
   }
 }
@@ -106,14 +104,12 @@ GPU_DEVICE void AddValues(const FactorArgs& values, int key0, int keys, int n0, 
   for (int piece = 0; piece < Tile::kN; piece += Tile::kDepth) {
     const int next = piece + Tile::kDepth, other = half ^ 1;
     if (next < Tile::kN) {
-      LoadFactor<Tile>(values, key0 + next, keys, n0, width,
-                       b + other * Tile::kDepth * Tile::kLineB);
+      LoadFactor<Tile>(values, key0 + next, keys, n0, width, b + other * Tile::kPieceB);
     }
     CommitCopies();
     WaitForCopies<1>();
     __syncthreads();
-    MultiplyPiece<Tile>(weights + piece * Tile::kLineA, b + half * Tile::kDepth * Tile::kLineB,
-                        place, sums);
+    MultiplyPiece<Tile, kScoreLine>(weights + piece, b + half * Tile::kPieceB, place, sums);
     __syncthreads();
     half = other;
   }
@@ -152,9 +148,9 @@ GPU_DEVICE int64_t HeadOffset(const AttentionSteps& steps, int64_t batch, int64_
 
 GPU_KERNEL(attention, AttentionArgs, Tile64::kThreads) {
   using Tile = Tile64;
-  GPU_SHARED(float, a, 2 * Tile::kDepth * Tile::kLineA);
-  GPU_SHARED(float, b, 2 * Tile::kDepth * Tile::kLineB);
-  GPU_SHARED(float, scores, Tile::kN* Tile::kLineA);
+  GPU_SHARED(float, a, Tile::kStages* Tile::kPieceA);
+  GPU_SHARED(float, b, Tile::kStages* Tile::kPieceB);
+  GPU_SHARED(float, scores, Tile::kM* kScoreLine);
   GPU_SHARED(float, factors, Tile::kM);
   const int64_t z = args.first_head + blockIdx.z, batch = z / args.heads, head = z % args.heads;
   const int64_t q0 = static_cast<int64_t>(blockIdx.x) * Tile::kM;
@@ -179,6 +175,7 @@ GPU_KERNEL(attention, AttentionArgs, Tile64::kThreads) {
   for (int key0 = 0; key0 < args.keys; key0 += Tile::kN) {
     Sums<Tile> products;
     MultiplyTile<Tile>(rows, keys, args.features, key0, args.keys, a, b, &products);
+    __syncthreads();  // nobody reads b any more
     LoadFactor<Tile>(values, key0, args.keys, n0, args.width, b);
     CommitCopies();
     PutScores(args, products, place, mask, left, key0, scores);

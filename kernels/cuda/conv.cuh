@@ -9,8 +9,6 @@ namespace floe::cuda {
 // output. In shared memory, as no thread could keep its rows in registers.
 template <class Tile>
 struct PatchRows {
-  static constexpr int kStep = Tile::kThreads / Tile::kDepth;
-
   const ConvArgs& args;
   const float* x;  // of the group
   int k;
@@ -19,7 +17,7 @@ struct PatchRows {
   int64_t* begin;
   int64_t* out;
   int* place;  // [3][kM]
-  // Of the element of a patch that this thread copies next.
+  // Of the first element of a patch that this thread copies next.
   int channel, tap[3];
 
   GPU_DEVICE void FindRows(int m0) {
@@ -44,7 +42,8 @@ struct PatchRows {
       begin[i] = left * args.x_image + pixel * args.x_pixel;
       out[i] = none ? -1 : to;
     }
-    channel = static_cast<int>(threadIdx.x) % Tile::kDepth;
+    const int t = static_cast<int>(threadIdx.x);
+    channel = args.x_vectors ? t % (Tile::kDepth / 4) * 4 : t % Tile::kDepth;
     tap[0] = tap[1] = tap[2] = 0;
     Settle();
     __syncthreads();
@@ -63,8 +62,6 @@ struct PatchRows {
 
   GPU_DEVICE int64_t OutAt(int i) const { return out[i]; }
   GPU_DEVICE void LoadPiece(int k0, float* to) {
-    const int kk = static_cast<int>(threadIdx.x) % Tile::kDepth,
-              first = static_cast<int>(threadIdx.x) / Tile::kDepth;
     int shift[3];
     int64_t pixel = 0;
     GPU_UNROLL
@@ -73,16 +70,25 @@ struct PatchRows {
       pixel = pixel * args.in[d] + shift[d];
     }
     const float* const from = x + pixel * args.x_pixel + channel;
-    GPU_UNROLL
-    for (int i = 0; i < Tile::kM / kStep; ++i) {
-      const int row = first + i * kStep;
+    const auto inside = [&](int row, int kk) {
       bool valid = k0 + kk < k;
       GPU_UNROLL
       for (int d = 0; d < 3; ++d) {
         valid = valid && static_cast<uint32_t>(place[d * Tile::kM + row] + shift[d]) <
                              static_cast<uint32_t>(args.in[d]);
       }
-      CopyAsync4(to + kk * Tile::kLineA + row, valid ? from + begin[row] : args.x, valid);
+      return valid;
+    };
+    if (args.x_vectors) {
+      LoadLeft<Tile, 4>(to, [&](int row, int kk, float* at) {
+        const bool valid = inside(row, kk);
+        CopyAsync16(at, valid ? from + begin[row] : args.x, valid);
+      });
+    } else {
+      LoadLeft<Tile, 1>(to, [&](int row, int kk, float* at) {
+        const bool valid = inside(row, kk);
+        CopyAsync4(at, valid ? from + begin[row] : args.x, valid);
+      });
     }
     channel += Tile::kDepth;
     Settle();
@@ -91,8 +97,8 @@ struct PatchRows {
 
 template <class Tile>
 GPU_DEVICE void Conv(const ConvArgs& args) {
-  GPU_SHARED(float, a, 2 * Tile::kDepth * Tile::kLineA);
-  GPU_SHARED(float, b, 2 * Tile::kDepth * Tile::kLineB);
+  GPU_SHARED(float, a, Tile::kStages* Tile::kPieceA);
+  GPU_SHARED(float, b, Tile::kStages* Tile::kPieceB);
   GPU_SHARED(int64_t, begin, Tile::kM);
   GPU_SHARED(int64_t, out, Tile::kM);
   GPU_SHARED(int, place, 3 * Tile::kM);
@@ -115,6 +121,8 @@ GPU_DEVICE void Conv(const ConvArgs& args) {
 GPU_KERNEL(conv_128x128, ConvArgs, Tile128::kThreads) { Conv<Tile128>(args); }
 GPU_KERNEL(conv_64x64, ConvArgs, Tile64::kThreads) { Conv<Tile64>(args); }
 GPU_KERNEL(conv_32x32, ConvArgs, Tile32::kThreads) { Conv<Tile32>(args); }
+GPU_KERNEL(conv_tf32, ConvArgs, 128) { Conv<TensorTile<Math::kTf32>>(args); }
+GPU_KERNEL(conv_bf16, ConvArgs, 128) { Conv<TensorTile<Math::kBf16>>(args); }
 
 // The sums of four channels of an output pixel, or of one.
 struct FourSums {

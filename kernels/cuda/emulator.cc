@@ -17,7 +17,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/mutex.h"
 #include "kernels/cuda/fiber.h"
 #include "kernels/cuda/kernel_list.h"
 
@@ -68,9 +67,9 @@ EmulatorOptions OptionsOfEnvironment() {
   return options;
 }
 
-Mutex options_mutex;
 EmulatorOptions& TheOptions() {
-  static EmulatorOptions options = OptionsOfEnvironment();
+  static const EmulatorOptions of_environment = OptionsOfEnvironment();
+  static thread_local EmulatorOptions options = of_environment;
   return options;
 }
 
@@ -93,6 +92,42 @@ void CopyNow(const Copy& copy) {
   }
 }
 
+// What a lane brings to a product of its warp.
+struct MmaOperands {
+  bool bf16;
+  const uint32_t *a, *b;
+  float* c;
+};
+
+// By the places that PTX gives the lanes' elements.
+void MultiplyInWarp(const MmaOperands* const (&lanes)[kWarp]) {
+  const bool bf16 = lanes[0]->bf16;
+  const int depth = bf16 ? 16 : 8;
+  const auto number = [&](const uint32_t* at, int i, int part) {
+    const uint32_t bits = bf16 ? at[i] >> (16 * part) << 16 : at[i];
+    float result;
+    std::memcpy(&result, &bits, sizeof result);
+    return result;
+  };
+  float a[16][16] = {}, b[16][8] = {};
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const int group = lane / 4, each = bf16 ? 2 : 1;
+    for (int part = 0; part < each; ++part) {
+      const int k = lane % 4 * each + part;
+      for (int i = 0; i < 4; ++i)
+        a[group + i % 2 * 8][k + i / 2 * depth / 2] = number(lanes[lane]->a, i, part);
+      for (int i = 0; i < 2; ++i) b[k + i * depth / 2][group] = number(lanes[lane]->b, i, part);
+    }
+  }
+  for (int lane = 0; lane < kWarp; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      float& sum = lanes[lane]->c[i];
+      for (int k = 0; k < depth; ++k) sum = __builtin_fmaf(a[row][k], b[k][column], sum);
+    }
+  }
+}
+
 struct Thread {
   ThreadState state = ThreadState::kNew;
   bool waited = false;
@@ -102,6 +137,7 @@ struct Thread {
   uint32_t mask = 0;
   int source = 0;
   uint64_t gave = 0, got = 0;
+  const MmaOperands* mma = nullptr;
   // Asynchronous copies that are to be made, and the number of the group of those to come.
   std::vector<Copy> copies;
   int group = 0;
@@ -150,6 +186,7 @@ class Block {
   static void FiberMain(void* block) { static_cast<Block*>(block)->BeginThreads(); }
   void BeginThreads();
   void RunOne();
+  void RunThreads(size_t first, size_t last);
   void Resume(Fiber* fiber);
   Fiber* NewFiber();
   void SetThread(unsigned thread);
@@ -166,6 +203,7 @@ class Block {
   std::vector<Thread> threads_;
   std::vector<unsigned> order_;  // in which they run
   size_t next_ = 0;              // of order_: who has not begun
+  size_t begin_before_ = 0;      // of order_: who may not begin yet
   size_t done_ = 0;
   unsigned current_ = 0;
   Fiber scheduler_;
@@ -203,7 +241,7 @@ void Block::SetThread(unsigned thread) {
 // thread's alone, and another begins the next.
 void Block::BeginThreads() {
   Fiber* const self = active_;
-  while (next_ < order_.size() && error_.empty()) {
+  while (next_ < begin_before_ && error_.empty()) {
     const unsigned thread = order_[next_++];
     SetThread(thread);
     threads_[thread].fiber = self;
@@ -273,6 +311,12 @@ bool Block::ReleaseWarps() {
     for (unsigned lane = 0; lane < kWarp; ++lane) {
       if ((mask >> lane & 1) != 0) warp[lane].got = warp[warp[lane].source].gave;
     }
+    if (warp[0].mma != nullptr) {
+      const MmaOperands* lanes[kWarp];
+      for (unsigned lane = 0; lane < kWarp; ++lane)
+        lanes[lane] = std::exchange(warp[lane].mma, nullptr);
+      MultiplyInWarp(lanes);
+    }
     for (unsigned lane = 0; lane < kWarp; ++lane) {
       if ((mask >> lane & 1) != 0) warp[lane].state = ThreadState::kReady;
     }
@@ -304,6 +348,7 @@ void Block::RunOne() {
     thread.state = ThreadState::kNew;
     thread.waited = false;
     thread.group = 0;
+    thread.mma = nullptr;
     thread.copies.clear();
   }
   for (Shared& shared : shared_) shared.used = false;
@@ -311,16 +356,30 @@ void Block::RunOne() {
   for (const auto& fiber : fibers_) idle_.push_back(fiber.get());
   next_ = 0;
   done_ = 0;
+  // All threads go on together from one barrier of their warps to the next, or each warp as far as
+  // it can alone: a race may show in one of the two.
+  const bool together = options_.order == EmulatorOrder::kShuffled;
+  const size_t step = together ? order_.size() : kWarp;
   while (error_.empty()) {
-    while (next_ < order_.size() && error_.empty()) Resume(NewFiber());
-    for (size_t i = 0; i < order_.size() && error_.empty(); ++i) {
-      if (threads_[order_[i]].state != ThreadState::kReady) continue;
-      SetThread(order_[i]);
-      Resume(threads_[order_[i]].fiber);
+    bool warps = false;
+    for (size_t first = 0; first < order_.size(); first += step) {
+      RunThreads(first, first + step);
+      while (!together && error_.empty() && ReleaseWarps()) RunThreads(first, first + step);
     }
     if (done_ == threads_.size() || !error_.empty()) return;
-    const bool warps = ReleaseWarps();
+    if (together) warps = ReleaseWarps();
     if (!ReleaseBlock() && !warps) Fail(Stuck());
+  }
+}
+
+// Those of order_, until each waits or has ended.
+void Block::RunThreads(size_t first, size_t last) {
+  begin_before_ = last;
+  while (next_ < last && error_.empty()) Resume(NewFiber());
+  for (size_t i = first; i < last && error_.empty(); ++i) {
+    if (threads_[order_[i]].state != ThreadState::kReady) continue;
+    SetThread(order_[i]);
+    Resume(threads_[order_[i]].fiber);
   }
 }
 
@@ -376,14 +435,8 @@ absl::Status Emulate(const KernelEntry& kernel, Dim3 grid, const void* args) {
   return TheBlock().RunAll(kernel, grid, args, GetEmulatorOptions());
 }
 
-void SetEmulatorOptions(const EmulatorOptions& options) {
-  const MutexLock lock(options_mutex);
-  TheOptions() = options;
-}
-EmulatorOptions GetEmulatorOptions() {
-  const MutexLock lock(options_mutex);
-  return TheOptions();
-}
+void SetEmulatorOptions(const EmulatorOptions& options) { TheOptions() = options; }
+EmulatorOptions GetEmulatorOptions() { return TheOptions(); }
 
 bool HasFma() {
 #if defined(__x86_64__)
@@ -420,6 +473,18 @@ void EmulateWait(int groups) {
 }
 
 void SyncBlock(CodePlace place) { TheBlock().Wait(ThreadState::kAtBlock, place); }
+
+void EmulateMma(bool bf16, const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
+                CodePlace place) {
+  Block& block = TheBlock();
+  const MmaOperands operands = {bf16, a, b, c};
+  for (int i = 0; i < 6 && !bf16; ++i) {
+    if (((i < 4 ? a[i] : b[i - 4]) & 0x1fffu) != 0 && (i < 4 ? a[i] : b[i - 4]) != 0x7fffffffu)
+      block.Fail("a factor of a product is not rounded to TF32");
+  }
+  block.current().mma = &operands;
+  ExchangeInWarp(0xffffffffu, 0, 0, place);
+}
 
 uint64_t ExchangeInWarp(uint32_t mask, uint64_t mine, int source, CodePlace place) {
   Block& block = TheBlock();

@@ -1,15 +1,7 @@
 // CUDA's execution model on one host thread, for kernels that are written with gpu.h: a fiber for
-// each thread of a block. What a GPU leaves undefined is an error or shows in the result:
-//
-// - a barrier, shuffle or vote that not all of its threads reach, or reach at different places of
-//   the source: an error that says how many threads wait where;
-// - shared memory that nobody has written is NaN; every array is a heap allocation of its own, so
-//   that AddressSanitizer sees accesses beyond it, as it does in the "global" memory, the heap;
-// - the order in which threads and blocks run can be changed, and asynchronous copies are made as
-//   early or as late as may be: a kernel with a race gives other bits then.
-//
-// Denormals are kept, whatever the calling thread does with them. The other half of this file is
-// what gpu.h makes CUDA's names of, for kernels alone.
+// each thread of a block. What a GPU leaves undefined shows: a barrier that not all threads reach
+// is an error, unwritten shared memory is NaN, accesses beyond an array are AddressSanitizer's,
+// and where there is a race the bits follow EmulatorOrder. Denormals are kept.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +15,9 @@ namespace floe::cuda {
 
 struct KernelEntry;
 
-// Of threads within a block and of blocks. Asynchronous copies are made when they are waited for,
-// at once, and either way.
+// Of threads within a block and of blocks. Warps go on one after the other between barriers of the
+// block, or all of them together (kShuffled). Asynchronous copies are made when they are waited
+// for, at once, and either way.
 enum class EmulatorOrder : uint8_t { kForward, kBackward, kShuffled };
 struct EmulatorOptions {
   EmulatorOrder order = EmulatorOrder::kForward;
@@ -36,7 +29,7 @@ struct EmulatorOptions {
 // once.
 absl::Status Emulate(const KernelEntry& kernel, Dim3 grid, const void* args);
 
-// How every kernel of the process runs from now on; at first by FLOE_EMULATOR_ORDER, which is
+// How the calling thread's kernels run from now on; at first by FLOE_EMULATOR_ORDER, which is
 // "forward", "backward" or "shuffled:SEED".
 void SetEmulatorOptions(const EmulatorOptions& options);
 EmulatorOptions GetEmulatorOptions();
@@ -58,6 +51,9 @@ struct CodePlace {
   int line;
 };
 void SyncBlock(CodePlace place);
+// See Mma in gpu.h.
+void EmulateMma(bool bf16, const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
+                CodePlace place = {__builtin_FILE(), __builtin_LINE()});
 // Gives `mine` to the warp, and returns what lane `source` gave.
 uint64_t ExchangeInWarp(uint32_t mask, uint64_t mine, int source, CodePlace place);
 
@@ -78,6 +74,10 @@ extern constinit thread_local floe::cuda::Dim3 threadIdx, blockIdx, blockDim, gr
 struct alignas(16) float4 {
   float x, y, z, w;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 #define FLOE_CUDA_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()

@@ -21,7 +21,9 @@
 #elif defined(FLOE_FIBER_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
-#if !defined(__x86_64__)
+#if defined(__x86_64__) && !defined(FLOE_FIBER_BY_UCONTEXT)
+#define FLOE_FIBER_BY_ASM 1
+#else
 #include <ucontext.h>
 #endif
 
@@ -41,7 +43,7 @@ size_t PageBytes() {
 
 }  // namespace
 
-#if defined(__x86_64__)
+#if defined(FLOE_FIBER_BY_ASM)
 // Saves what a call keeps on the running stack, and goes on where the other stack left off.
 extern "C" void floe_switch_stack(void** save, void* load);
 asm(R"(
@@ -73,7 +75,7 @@ struct Fiber::State {
   void (*main)(void*) = nullptr;
   void* arg = nullptr;
   char* stack = nullptr;  // null: the host thread's
-#if defined(__x86_64__)
+#if defined(FLOE_FIBER_BY_ASM)
   void* at = nullptr;
 #else
   ucontext_t at;
@@ -129,7 +131,7 @@ void Fiber::Restart() {
   __asan_unpoison_memory_region(state_->stack, kStackBytes);
   state_->fake_stack = nullptr;
 #endif
-#if defined(__x86_64__)
+#if defined(FLOE_FIBER_BY_ASM)
   auto** top = reinterpret_cast<void**>(state_->stack + kStackBytes);
   *--top = nullptr;  // Main's return address: it has none, and is aligned as behind a call
   *--top = reinterpret_cast<void*>(&Fiber::Main);
@@ -167,7 +169,7 @@ void Fiber::Jump(Fiber* from, Fiber* next, bool leave) {
   __tsan_switch_to_fiber(next->state_->tsan, 0);
 #endif
   (void)leave;
-#if defined(__x86_64__)
+#if defined(FLOE_FIBER_BY_ASM)
   floe_switch_stack(&from->state_->at, next->state_->at);
 #else
   swapcontext(&from->state_->at, &next->state_->at);

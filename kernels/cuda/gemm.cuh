@@ -5,9 +5,9 @@
 
 namespace floe::cuda {
 
-using Tile128 = TileShape<4, 2, 8, 8>;
-using Tile64 = TileShape<4, 2, 4, 4>;
-using Tile32 = TileShape<2, 1, 4, 4>;
+using Tile128 = TileShape<4, 2, 8, 8, 8, 4>;
+using Tile64 = TileShape<4, 2, 4, 4, 16, 3>;
+using Tile32 = TileShape<2, 1, 4, 4, 16, 4>;
 
 // Offset of product z.
 GPU_DEVICE int64_t BatchOffset(int64_t z, const int32_t (&batch)[kMaxBatchDims],
@@ -24,8 +24,6 @@ GPU_DEVICE int64_t BatchOffset(int64_t z, const int32_t (&batch)[kMaxBatchDims],
 // The rows of a matrix, from m0 on. Where they begin is in shared memory: registers are few.
 template <class Tile>
 struct MatrixRows {
-  static constexpr int kStep = Tile::kThreads / Tile::kDepth;
-
   const GemmArgs& args;
   int m0;
   int64_t* begin;  // of each row of the tile in args.a; -1: there is none
@@ -38,33 +36,36 @@ struct MatrixRows {
   }
   GPU_DEVICE int64_t OutAt(int i) const { return m0 + i < args.m ? (m0 + i) * args.c_row : -1; }
   GPU_DEVICE void LoadPiece(int k0, float* to) {
-    const int t = static_cast<int>(threadIdx.x);
-    if (args.a_column == 1) {  // neighbours read neighbours of a row
-      const int kk = t % Tile::kDepth, first = t / Tile::kDepth;
-      GPU_UNROLL
-      for (int i = 0; i < Tile::kM / kStep; ++i) {
-        const int row = first + i * kStep;
+    if (args.a_vectors) {
+      LoadLeft<Tile, 4>(to, [&](int row, int kk, float* at) {
         const int64_t from = begin[row];
         const bool valid = k0 + kk < args.k && from >= 0;
-        CopyAsync4(to + kk * Tile::kLineA + row, valid ? args.a + from + k0 + kk : args.a, valid);
+        CopyAsync16(at, valid ? args.a + from + k0 + kk : args.a, valid);
+      });
+    } else if (args.a_column == 1) {  // neighbours read neighbours of a row
+      LoadLeft<Tile, 1>(to, [&](int row, int kk, float* at) {
+        const int64_t from = begin[row];
+        const bool valid = k0 + kk < args.k && from >= 0;
+        CopyAsync4(at, valid ? args.a + from + k0 + kk : args.a, valid);
+      });
+    } else {
+      GPU_NO_UNROLL
+      for (int at = static_cast<int>(threadIdx.x); at < Tile::kM * Tile::kDepth;
+           at += Tile::kThreads) {
+        const int kk = at / Tile::kM, row = at % Tile::kM;
+        const int64_t from = begin[row];
+        const bool valid = k0 + kk < args.k && from >= 0;
+        CopyAsync4(to + row * Tile::kLineA + kk,
+                   valid ? args.a + from + (k0 + kk) * args.a_column : args.a, valid);
       }
-      return;
-    }
-    GPU_NO_UNROLL
-    for (int at = t; at < Tile::kM * Tile::kDepth; at += Tile::kThreads) {
-      const int kk = at / Tile::kM, row = at % Tile::kM;
-      const int64_t from = begin[row];
-      const bool valid = k0 + kk < args.k && from >= 0;
-      CopyAsync4(to + kk * Tile::kLineA + row,
-                 valid ? args.a + from + (k0 + kk) * args.a_column : args.a, valid);
     }
   }
 };
 
 template <class Tile>
 GPU_DEVICE void Gemm(const GemmArgs& args) {
-  GPU_SHARED(float, a, 2 * Tile::kDepth * Tile::kLineA);
-  GPU_SHARED(float, b, 2 * Tile::kDepth * Tile::kLineB);
+  GPU_SHARED(float, a, Tile::kStages* Tile::kPieceA);
+  GPU_SHARED(float, b, Tile::kStages* Tile::kPieceB);
   GPU_SHARED(int64_t, begin, Tile::kM);
   const int64_t z = args.first_product + blockIdx.z;
   const int m0 = static_cast<int>(blockIdx.x) * Tile::kM,
@@ -83,62 +84,63 @@ GPU_DEVICE void Gemm(const GemmArgs& args) {
 GPU_KERNEL(gemm_128x128, GemmArgs, Tile128::kThreads) { Gemm<Tile128>(args); }
 GPU_KERNEL(gemm_64x64, GemmArgs, Tile64::kThreads) { Gemm<Tile64>(args); }
 GPU_KERNEL(gemm_32x32, GemmArgs, Tile32::kThreads) { Gemm<Tile32>(args); }
+GPU_KERNEL(gemm_tf32, GemmArgs, 128) { Gemm<TensorTile<Math::kTf32>>(args); }
+GPU_KERNEL(gemm_bf16, GemmArgs, 128) { Gemm<TensorTile<Math::kBf16>>(args); }
 
-// For few rows: what takes time is to read b. A block has kThinRows rows, one for each warp, and
-// kThinColumns columns, one for each lane; all warps read b.
+// For few rows: what takes time is to read b, so much of it is under way at once. A block has kM
+// rows, one for each warp, and kN columns, one for each lane; all warps read b.
 struct ThinTile {
-  static constexpr int kRows = 8, kN = 32, kThreads = 256, kDepth = 64;
-  static constexpr int kLineB = kN;
+  static constexpr int kM = 8, kN = 32, kThreads = 256, kDepth = 64, kStages = 4;
+  static constexpr int kLineA = kDepth, kLineB = kN;
+  static constexpr int kPieceA = kM * kLineA, kPieceB = kDepth * kLineB;
 };
 
 GPU_DEVICE void LoadThinRows(const float* a, const GemmArgs& args, int m0, int k0, float* to) {
-  GPU_UNROLL
-  for (int i = 0; i < ThinTile::kRows * ThinTile::kDepth / ThinTile::kThreads; ++i) {
-    const int at = static_cast<int>(threadIdx.x) + i * ThinTile::kThreads;
-    const int row = at / ThinTile::kDepth, kk = at % ThinTile::kDepth;
+  if (args.a_vectors) {
+    constexpr int kFours = ThinTile::kDepth / 4;
+    const int t = static_cast<int>(threadIdx.x), row = t / kFours, kk = t % kFours * 4;
+    if (row >= ThinTile::kM) return;
     const bool valid = m0 + row < args.m && k0 + kk < args.k;
-    CopyAsync4(to + at, valid ? a + (m0 + row) * args.a_row + (k0 + kk) * args.a_column : a, valid);
+    CopyAsync16(to + row * ThinTile::kLineA + kk, valid ? a + (m0 + row) * args.a_row + k0 + kk : a,
+                valid);
+    return;
   }
+  LoadLeft<ThinTile, 1>(to, [&](int row, int kk, float* at) {
+    const bool valid = m0 + row < args.m && k0 + kk < args.k;
+    CopyAsync4(at, valid ? a + (m0 + row) * args.a_row + (k0 + kk) * args.a_column : a, valid);
+  });
 }
 
 GPU_KERNEL(gemm_thin, GemmArgs, ThinTile::kThreads) {
-  GPU_SHARED(float, a, 2 * ThinTile::kRows * ThinTile::kDepth);
-  GPU_SHARED(float, b, 2 * ThinTile::kDepth * ThinTile::kN);
+  GPU_SHARED(float, a, ThinTile::kStages* ThinTile::kPieceA);
+  GPU_SHARED(float, b, ThinTile::kStages* ThinTile::kPieceB);
   const int64_t z = args.first_product + blockIdx.z;
-  const int m0 = static_cast<int>(blockIdx.x) * ThinTile::kRows,
+  const int m0 = static_cast<int>(blockIdx.x) * ThinTile::kM,
             n0 = static_cast<int>(blockIdx.y) * ThinTile::kN;
   const int row = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const float* const left = args.a + BatchOffset(z, args.batch, args.a_batch);
   FactorArgs right = args.b;
   right.at += BatchOffset(z, args.batch, args.b_batch);
   float sum = 0;
-  int half = 0;
-  LoadThinRows(left, args, m0, 0, a);
-  LoadFactor<ThinTile>(right, 0, args.k, n0, args.n, b);
-  CommitCopies();
-  GPU_NO_UNROLL
-  for (int k0 = 0; k0 < args.k; k0 += ThinTile::kDepth) {
-    const int next = k0 + ThinTile::kDepth, other = half ^ 1;
-    if (next < args.k) {
-      LoadThinRows(left, args, m0, next, a + other * ThinTile::kRows * ThinTile::kDepth);
-      LoadFactor<ThinTile>(right, next, args.k, n0, args.n,
-                           b + other * ThinTile::kDepth * ThinTile::kN);
-    }
-    CommitCopies();
-    WaitForCopies<1>();
-    __syncthreads();
-    if (m0 + row < args.m) {
-      const float* const line = a + (half * ThinTile::kRows + row) * ThinTile::kDepth;
-      const float* const column = b + half * ThinTile::kDepth * ThinTile::kN + lane;
-      GPU_UNROLL
-      for (int kk = 0; kk < ThinTile::kDepth; ++kk) {
-        sum = Fma(line[kk], column[kk * ThinTile::kN], sum);
-      }
-    }
-    __syncthreads();
-    half = other;
-  }
-  WaitForCopies<0>();
+  ForPieces<ThinTile>(
+      args.k,
+      [&](int k0, int stage) {
+        LoadThinRows(left, args, m0, k0, a + stage * ThinTile::kPieceA);
+        LoadFactor<ThinTile>(right, k0, args.k, n0, args.n, b + stage * ThinTile::kPieceB);
+      },
+      [&](int stage) {
+        if (m0 + row >= args.m) return;
+        const float* const line = a + stage * ThinTile::kPieceA + row * ThinTile::kLineA;
+        const float* const column = b + stage * ThinTile::kPieceB + lane;
+        GPU_UNROLL
+        for (int kk = 0; kk < ThinTile::kDepth; kk += 4) {
+          const float4 four = *reinterpret_cast<const float4*>(line + kk);
+          sum = Fma(four.x, column[kk * ThinTile::kLineB], sum);
+          sum = Fma(four.y, column[(kk + 1) * ThinTile::kLineB], sum);
+          sum = Fma(four.z, column[(kk + 2) * ThinTile::kLineB], sum);
+          sum = Fma(four.w, column[(kk + 3) * ThinTile::kLineB], sum);
+        }
+      });
   if (m0 + row >= args.m || n0 + lane >= args.n) return;
   EpilogueArgs epilogue = args.epilogue;
   if (epilogue.residual != nullptr) epilogue.residual += z * args.c_batch;

@@ -33,6 +33,7 @@ inline constexpr int kMaxBatchDims = 4;
 struct GemmArgs {
   const float* a;
   int64_t a_row, a_column;
+  bool a_vectors;  // as b.vectors, for every fourth element of a row; k is a multiple of 4
   FactorArgs b;
   float* c;
   int64_t c_row;
@@ -51,6 +52,7 @@ struct GemmArgs {
 struct ConvArgs {
   const float* x;
   int64_t x_image, x_pixel;  // elements from one to the next
+  bool x_vectors;            // 16 bytes at every fourth channel of a group: all are multiples of 4
   FactorArgs weights;        // of all groups, beside each other
   float* y;
   int64_t y_image, y_step[3];  // elements from one image, and along each dim from one pixel, on

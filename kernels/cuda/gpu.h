@@ -1,16 +1,8 @@
 // What kernels are written with: CUDA C++ under nvcc, plain C++ over the emulator under g++ and
-// clang. Kernels use CUDA's own names (threadIdx.x, __syncthreads, __shfl_xor_sync) and these:
-//
-//   GPU_KERNEL(name, Args, threads) {...}  one kernel; `args` is its struct, passed by value
-//   GPU_SHARED(float, tile, 256);          elements that the threads of a block share, 16-byte
-//                                          aligned; at most 48 KiB a kernel
-//   Fma, and what math.h has               the same bits on both sides
-//   CopyAsync16, CopyAsync4 ...            copies into shared memory that overlap with computing
-//
-// Both compilers keep contraction off (nvcc -fmad=false, g++ -ffp-contract=off): a fused
-// multiply-add is where a kernel says Fma. Denormals are kept (never -ftz=true), division and
-// square root are correctly rounded: IEEE 754, but for the bits of a NaN. Blocks have one axis of
-// threads, a multiple of 32.
+// clang. Kernels use CUDA's own names (threadIdx.x, __syncthreads) and those below. They have the
+// same bits on both sides: contraction is off and denormals stay, so a fused multiply-add is where
+// a kernel says Fma. Blocks have one axis of threads, a multiple of 32, and at most 48 KiB of
+// shared memory.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +16,10 @@
 // Not inlined: slow and rare, so that code that calls it often stays small. Not static: nvcc would
 // put a hash of the source's folder into its name.
 #define GPU_DEVICE_CALL inline __device__ __noinline__
+// `count` elements that the threads of a block share.
 #define GPU_SHARED(type, name, count) __shared__ alignas(16) type name[count]
-// So few registers that two blocks of 256 threads fit a multiprocessor.
+// A kernel: `args` is its struct, passed by value. So few registers that two blocks of 256 threads
+// fit a multiprocessor.
 #define GPU_KERNEL(name, Args, threads)                                         \
   extern "C" __global__ void __launch_bounds__(threads, threads == 256 ? 2 : 1) \
       floe_##name(const __grid_constant__ Args args)
@@ -137,6 +131,60 @@ GPU_DEVICE void WaitForCopies() {
   EmulateWait(kGroups);
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
+#endif
+}
+
+// A number as the tensor cores take it: TF32 has 10 bits of a fraction, rounded to the nearest,
+// away from 0 where two are; BF16 has 7, rounded to the nearest, to the even one where two are.
+GPU_DEVICE uint32_t ToTf32(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t result;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(x));
+  return result;
+#else
+  const uint32_t bits = BitsOfFloat(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
+  return (bits + 0x1000u) & 0xffffe000u;
+#endif
+}
+GPU_DEVICE uint32_t ToBf16(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+#else
+  const auto half = [](float x) {
+    const uint32_t bits = BitsOfFloat(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+    return (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+  };
+  return half(low) | half(high) << 16;
+#endif
+}
+
+// c += a b by the tensor cores, of all lanes of a warp together: mma.m16n8k8 of TF32, m16n8k16 of
+// BF16, each lane with the elements that PTX gives it. From sm_80 on. The emulator adds in
+// ascending k, rounding once each; a GPU adds in its own order, the same for every element.
+template <bool kBf16>
+GPU_DEVICE void Mma(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4]) {
+#if !defined(__CUDACC__)
+  EmulateMma(kBf16, a, b, c);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (kBf16) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+#elif defined(__CUDA_ARCH__)
+  __trap();  // no launch of these kernels is made there
 #endif
 }
 

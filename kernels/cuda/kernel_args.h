@@ -11,6 +11,7 @@
 #include "kernels/cuda/move_args.h"
 #include "kernels/cuda/recurrent_args.h"
 #include "kernels/cuda/reduce_args.h"
+#include "kernels/cuda/winograd_args.h"
 
 namespace floe::cuda {
 

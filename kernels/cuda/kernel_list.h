@@ -30,9 +30,27 @@
   X(resize_bilinear, ResizeArgs, kImageThreads)      \
   X(resize_nearest, ResizeArgs, kImageThreads)
 
+// Those that multiply on tensor cores, which devices have from compute capability 8.0 on.
+#define FLOE_CUDA_TENSOR_KERNELS(X) \
+  X(gemm_tf32, GemmArgs, 128)       \
+  X(gemm_bf16, GemmArgs, 128)       \
+  X(conv_tf32, ConvArgs, 128)       \
+  X(conv_bf16, ConvArgs, 128)
+
+#define FLOE_CUDA_WINOGRAD_KERNELS(X)     \
+  X(winograd_largest, WinogradArgs, 256)  \
+  X(winograd_judge_2, WinogradArgs, 256)  \
+  X(winograd_judge_4, WinogradArgs, 256)  \
+  X(winograd_input_2, WinogradArgs, 256)  \
+  X(winograd_input_4, WinogradArgs, 256)  \
+  X(winograd_output_2, WinogradArgs, 256) \
+  X(winograd_output_4, WinogradArgs, 256)
+
 #define FLOE_CUDA_KERNELS(X)       \
   X(fill, FillArgs, 256)           \
   FLOE_CUDA_ELEMENT_KERNELS(X)     \
+  FLOE_CUDA_TENSOR_KERNELS(X)      \
+  FLOE_CUDA_WINOGRAD_KERNELS(X)    \
   X(gemm_128x128, GemmArgs, 256)   \
   X(gemm_64x64, GemmArgs, 256)     \
   X(gemm_32x32, GemmArgs, 64)      \
@@ -52,6 +70,17 @@ enum class KernelId : int {
 #undef FLOE_CUDA_ID
       kCount
 };
+
+inline bool NeedsTensorCores(KernelId kernel) {
+  switch (kernel) {
+#define FLOE_CUDA_CASE(name, Args, threads) case KernelId::name:
+    FLOE_CUDA_TENSOR_KERNELS(FLOE_CUDA_CASE)
+#undef FLOE_CUDA_CASE
+    return true;
+    default:
+      return false;
+  }
+}
 
 struct KernelEntry {
   const char* name;

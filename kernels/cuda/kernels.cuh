@@ -12,6 +12,7 @@
 #include "kernels/cuda/normalize.cuh"
 #include "kernels/cuda/recurrent.cuh"
 #include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/winograd.cuh"
 
 extern "C" const floe::cuda::KernelEntry* floe_cuda_kernels(int* count) {
   using namespace floe::cuda;  // NOLINT: the names of the list

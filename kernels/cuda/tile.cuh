@@ -11,17 +11,39 @@
 
 namespace floe::cuda {
 
-// Warps along m and n, and the sums of a thread. A warp's lanes are 4 by 8; a thread has rows and
-// columns in fours, so that 16 bytes are read at once and without conflicts.
-template <int kWarpsM_, int kWarpsN_, int kThreadM_, int kThreadN_>
+// How products are made: with factors as they are, or rounded for tensor cores.
+enum class Math : uint8_t { kFma, kTf32, kBf16 };
+
+// Warps along m and n, the sums of a thread, and the pieces: how long they are in k, and how many
+// are in shared memory at once. A warp's lanes are 4 by 8; a thread's columns are in fours, so that
+// 16 bytes are read at once. Rows of the left factor lie 4 elements apart from a multiple of 8: the
+// four that a warp reads at once are in different banks.
+template <int kWarpsM_, int kWarpsN_, int kThreadM_, int kThreadN_, int kDepth_, int kStages_>
 struct TileShape {
   static constexpr int kWarpsN = kWarpsN_, kThreadM = kThreadM_, kThreadN = kThreadN_;
   static constexpr int kWarpM = 4 * kThreadM, kWarpN = 8 * kThreadN;
   static constexpr int kM = kWarpsM_ * kWarpM, kN = kWarpsN * kWarpN;
   static constexpr int kThreads = kWarpsM_ * kWarpsN * 32;
-  static constexpr int kDepth = 16;      // of k in a piece
-  static constexpr int kLineA = kM + 4;  // apart, so that a column is written without conflicts
-  static constexpr int kLineB = kN;
+  static constexpr int kDepth = kDepth_, kStages = kStages_;
+  static constexpr int kLineA = kDepth + 4, kLineB = kN;
+  static constexpr int kPieceA = kM * kLineA, kPieceB = kDepth * kLineB;  // elements
+  static constexpr int kRun = 4;  // a thread's sums in neighbouring columns
+  static constexpr Math kMath = Math::kFma;
+};
+
+// For tensor cores: a warp has 2 by 4 products of 16 x 8 elements (mma.m16n8). One tile for all
+// sizes, so that nothing about a sum can follow the batch. Lines of b are 8 elements longer than a
+// multiple of 32, so that the four rows that a warp reads at once are in different banks.
+template <Math kMath_>
+struct TensorTile {
+  static constexpr int kWarpsN = 2, kThreadM = 4, kThreadN = 8;
+  static constexpr int kWarpM = 32, kWarpN = 32;
+  static constexpr int kM = 64, kN = 64, kThreads = 128;
+  static constexpr int kDepth = 16, kStages = 4;
+  static constexpr int kLineA = kDepth + 4, kLineB = kN + 8;
+  static constexpr int kPieceA = kM * kLineA, kPieceB = kDepth * kLineB;
+  static constexpr int kRun = 2;
+  static constexpr Math kMath = kMath_;
 };
 
 // Row and column of a thread's sum (i, j) within the tile.
@@ -30,12 +52,30 @@ struct Place {
   int row, column;
   GPU_DEVICE Place() {
     const int t = static_cast<int>(threadIdx.x), warp = t / 32, lane = t % 32;
-    row = warp / Tile::kWarpsN * Tile::kWarpM + lane / 8 * 4;
-    column = warp % Tile::kWarpsN * Tile::kWarpN + lane % 8 * 4;
+    constexpr int kAcross = Tile::kMath == Math::kFma ? 8 : 4;
+    row = warp / Tile::kWarpsN * Tile::kWarpM + lane / kAcross;
+    column = warp % Tile::kWarpsN * Tile::kWarpN + lane % kAcross * Tile::kRun;
   }
-  GPU_DEVICE int Row(int i) const { return row + i / 4 * 16 + i % 4; }
-  GPU_DEVICE int Column(int j) const { return column + j / 4 * 32 + j % 4; }
+  GPU_DEVICE int Row(int i) const { return row + i * (Tile::kMath == Math::kFma ? 4 : 8); }
+  GPU_DEVICE int Column(int j) const {
+    constexpr int kApart = Tile::kMath == Math::kFma ? 32 : 8;
+    return column + j / Tile::kRun * kApart + j % Tile::kRun;
+  }
 };
+
+// Copies a piece of the left factor: `copy(row, kk, to)` starts the copy of one element, or of four
+// from kk on, to its place.
+template <class Tile, int kElements, class Copy>
+GPU_DEVICE void LoadLeft(float* to, const Copy& copy) {
+  constexpr int kParts = Tile::kDepth / kElements, kStep = Tile::kThreads / kParts;
+  static_assert(Tile::kM % kStep == 0);
+  const int t = static_cast<int>(threadIdx.x), kk = t % kParts * kElements, first = t / kParts;
+  GPU_UNROLL
+  for (int i = 0; i < Tile::kM / kStep; ++i) {
+    const int row = first + i * kStep;
+    copy(row, kk, to + row * Tile::kLineA + kk);
+  }
+}
 
 // Copies a piece of the right factor, from row k0 and column n0 on, of which `n` are wanted.
 template <class Tile>
@@ -65,6 +105,32 @@ GPU_DEVICE void LoadFactor(const FactorArgs& b, int k0, int k, int n0, int n, fl
 }
 
 template <class Tile>
+GPU_DEVICE int StageOf(int k0) {
+  return static_cast<int>(static_cast<uint32_t>(k0) / Tile::kDepth % Tile::kStages);
+}
+
+// Goes through k: `load(k0, stage)` starts the copies of a piece, `use(stage)` reads one that is
+// there. Nobody may write to a stage before a barrier behind this.
+template <class Tile, class Load, class Use>
+GPU_DEVICE void ForPieces(int k, const Load& load, const Use& use) {
+  GPU_UNROLL
+  for (int stage = 0; stage + 1 < Tile::kStages; ++stage) {
+    if (stage * Tile::kDepth < k) load(stage * Tile::kDepth, stage);
+    CommitCopies();
+  }
+  GPU_NO_UNROLL
+  for (int k0 = 0; k0 < k; k0 += Tile::kDepth) {
+    WaitForCopies<Tile::kStages - 2>();
+    __syncthreads();  // the piece is there, and nobody reads the one before it any more
+    const int next = k0 + (Tile::kStages - 1) * Tile::kDepth;
+    if (next < k) load(next, StageOf<Tile>(next));
+    CommitCopies();
+    use(StageOf<Tile>(k0));
+  }
+  WaitForCopies<0>();
+}
+
+template <class Tile>
 struct Sums {
   float at[Tile::kThreadM][Tile::kThreadN];
 };
@@ -77,63 +143,145 @@ GPU_DEVICE void ClearSums(Sums<Tile>* sums) {
   }
 }
 
-// Adds the products of a piece.
-template <class Tile>
+// Reads or writes kCount neighbours, which are aligned to their bytes.
+template <int kCount>
+GPU_DEVICE void ReadSome(const float* at, float (&to)[kCount]) {
+  if constexpr (kCount == 4) {
+    const float4 four = *reinterpret_cast<const float4*>(at);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else {
+    const float2 two = *reinterpret_cast<const float2*>(at);
+    to[0] = two.x, to[1] = two.y;
+  }
+}
+template <int kCount>
+GPU_DEVICE void WriteSome(const float (&from)[kCount], float* at) {
+  if constexpr (kCount == 4) {
+    *reinterpret_cast<float4*>(at) = make_float4(from[0], from[1], from[2], from[3]);
+  } else {
+    *reinterpret_cast<float2*>(at) = make_float2(from[0], from[1]);
+  }
+}
+
+// Adds the products of a piece. Rows of `a` are kLine elements long, a multiple of 4. As many
+// elements of k are read at once as there are registers for.
+template <class Tile, int kLine = Tile::kLineA>
 GPU_DEVICE void MultiplyPiece(const float* a, const float* b, const Place<Tile>& place,
                               Sums<Tile>* sums) {
-  GPU_UNROLL
-  for (int kk = 0; kk < Tile::kDepth; ++kk) {
-    float left[Tile::kThreadM], right[Tile::kThreadN];
+  constexpr int kAtOnce = Tile::kThreadN > 4 ? 2 : 4;
+  GPU_NO_UNROLL  // unrolled, the large tile spills
+      for (int kk = 0; kk < Tile::kDepth; kk += kAtOnce) {
+    float right[kAtOnce][Tile::kThreadN / 4][4];
     GPU_UNROLL
-    for (int i = 0; i < Tile::kThreadM; i += 4) {
-      const float4 four =
-          *reinterpret_cast<const float4*>(a + kk * Tile::kLineA + place.row + i * 4);
-      left[i] = four.x, left[i + 1] = four.y, left[i + 2] = four.z, left[i + 3] = four.w;
-    }
-    GPU_UNROLL
-    for (int j = 0; j < Tile::kThreadN; j += 4) {
-      const float4 four =
-          *reinterpret_cast<const float4*>(b + kk * Tile::kLineB + place.column + j * 8);
-      right[j] = four.x, right[j + 1] = four.y, right[j + 2] = four.z, right[j + 3] = four.w;
+    for (int e = 0; e < kAtOnce; ++e) {
+      GPU_UNROLL
+      for (int j = 0; j < Tile::kThreadN / 4; ++j)
+        ReadSome(b + (kk + e) * Tile::kLineB + place.column + j * 32, right[e][j]);
     }
     GPU_UNROLL
     for (int i = 0; i < Tile::kThreadM; ++i) {
+      float left[kAtOnce];
+      ReadSome(a + place.Row(i) * kLine + kk, left);
       GPU_UNROLL
-      for (int j = 0; j < Tile::kThreadN; ++j) {
-        sums->at[i][j] = Fma(left[i], right[j], sums->at[i][j]);
+      for (int e = 0; e < kAtOnce; ++e) {
+        GPU_UNROLL
+        for (int j = 0; j < Tile::kThreadN; ++j)
+          sums->at[i][j] = Fma(left[e], right[e][j / 4][j % 4], sums->at[i][j]);
+      }
+    }
+  }
+}
+
+// The operands of mma.m16n8 that a lane has of a piece's elements kk and on: `left` by rows of 16,
+// `right` by columns of 8.
+struct LeftOperand {
+  uint32_t at[4];
+};
+struct RightOperand {
+  uint32_t at[2];
+};
+template <Math kMath>
+GPU_DEVICE LeftOperand LeftOf(const float* a, int line, int lane) {
+  LeftOperand operand;
+  GPU_UNROLL
+  for (int e = 0; e < 4; ++e) {  // e % 2: eight rows on; e / 2: the second half of k
+    if constexpr (kMath == Math::kTf32) {
+      operand.at[e] = ToTf32(a[(lane / 4 + e % 2 * 8) * line + lane % 4 + e / 2 * 4]);
+    } else {
+      float two[2];
+      ReadSome(a + (lane / 4 + e % 2 * 8) * line + lane % 4 * 2 + e / 2 * 8, two);
+      operand.at[e] = ToBf16(two[0], two[1]);
+    }
+  }
+  return operand;
+}
+template <Math kMath>
+GPU_DEVICE RightOperand RightOf(const float* b, int line, int lane) {
+  RightOperand operand;
+  GPU_UNROLL
+  for (int e = 0; e < 2; ++e) {
+    if constexpr (kMath == Math::kTf32) {
+      operand.at[e] = ToTf32(b[(lane % 4 + e * 4) * line + lane / 4]);
+    } else {
+      const float* const at = b + (lane % 4 * 2 + e * 8) * line + lane / 4;
+      operand.at[e] = ToBf16(at[0], at[line]);
+    }
+  }
+  return operand;
+}
+
+// As MultiplyPiece.
+template <class Tile>
+GPU_DEVICE void MultiplyPieceOnTensorCores(const float* a, const float* b, Sums<Tile>* sums) {
+  constexpr int kStep = Tile::kMath == Math::kTf32 ? 8 : 16;  // of k
+  const int t = static_cast<int>(threadIdx.x), warp = t / 32, lane = t % 32;
+  a += warp / Tile::kWarpsN * Tile::kWarpM * Tile::kLineA;
+  b += warp % Tile::kWarpsN * Tile::kWarpN;
+  GPU_UNROLL
+  for (int kk = 0; kk < Tile::kDepth; kk += kStep) {
+    LeftOperand left[Tile::kWarpM / 16];
+    GPU_UNROLL
+    for (int i = 0; i < Tile::kWarpM / 16; ++i)
+      left[i] = LeftOf<Tile::kMath>(a + i * 16 * Tile::kLineA + kk, Tile::kLineA, lane);
+    GPU_UNROLL
+    for (int j = 0; j < Tile::kWarpN / 8; ++j) {
+      const RightOperand right =
+          RightOf<Tile::kMath>(b + kk * Tile::kLineB + j * 8, Tile::kLineB, lane);
+      GPU_UNROLL
+      for (int i = 0; i < Tile::kWarpM / 16; ++i) {
+        float* const low = sums->at[2 * i] + 2 * j;
+        float* const high = sums->at[2 * i + 1] + 2 * j;
+        float c[4] = {low[0], low[1], high[0], high[1]};
+        Mma<Tile::kMath == Math::kBf16>(left[i].at, right.at, c);
+        low[0] = c[0], low[1] = c[1], high[0] = c[2], high[1] = c[3];
       }
     }
   }
 }
 
 // Left: LoadPiece(k0, to) starts the copies of a piece, in ascending order of k0, to
-// to[kk * kLineA + row]; zeros beyond k and beyond the rows. OutAt(row) says where a row of the
-// tile is in the output, or -1. `a` and `b` hold two pieces each.
+// to[row * kLineA + kk]; zeros beyond k and beyond the rows. OutAt(row) says where a row of the
+// tile is in the output, or -1. `a` and `b` hold kStages pieces each.
 template <class Tile, class Left>
 GPU_DEVICE void MultiplyTile(Left& left, const FactorArgs& right, int k, int n0, int n, float* a,
                              float* b, Sums<Tile>* sums) {
   const Place<Tile> place;
   ClearSums<Tile>(sums);
-  left.LoadPiece(0, a);
-  LoadFactor<Tile>(right, 0, k, n0, n, b);
-  CommitCopies();
-  int half = 0;
-  GPU_NO_UNROLL
-  for (int k0 = 0; k0 < k; k0 += Tile::kDepth) {
-    const int next = k0 + Tile::kDepth, other = half ^ 1;
-    if (next < k) {
-      left.LoadPiece(next, a + other * Tile::kDepth * Tile::kLineA);
-      LoadFactor<Tile>(right, next, k, n0, n, b + other * Tile::kDepth * Tile::kLineB);
-    }
-    CommitCopies();
-    WaitForCopies<1>();
-    __syncthreads();
-    MultiplyPiece<Tile>(a + half * Tile::kDepth * Tile::kLineA,
-                        b + half * Tile::kDepth * Tile::kLineB, place, sums);
-    __syncthreads();
-    half = other;
-  }
-  WaitForCopies<0>();
+  ForPieces<Tile>(
+      k,
+      [&](int k0, int stage) {
+        left.LoadPiece(k0, a + stage * Tile::kPieceA);
+        LoadFactor<Tile>(right, k0, k, n0, n, b + stage * Tile::kPieceB);
+      },
+      [&](int stage) {
+        const float* const left_piece = a + stage * Tile::kPieceA;
+        const float* const right_piece = b + stage * Tile::kPieceB;
+        if constexpr (Tile::kMath == Math::kFma) {
+          MultiplyPiece<Tile>(left_piece, right_piece, place, sums);
+        } else {
+          MultiplyPieceOnTensorCores<Tile>(left_piece, right_piece, sums);
+        }
+      });
 }
 
 // Writes the sums of a tile to c; column n0 of the tile is the epilogue's column `first`.
@@ -145,29 +293,31 @@ GPU_DEVICE void FinishTile(const Left& left, const Sums<Tile>& sums, float* c, i
   for (int i = 0; i < Tile::kThreadM; ++i) {
     const int64_t line = left.OutAt(place.Row(i));
     GPU_UNROLL
-    for (int j = 0; j < Tile::kThreadN; j += 4) {
+    for (int j = 0; j < Tile::kThreadN; j += Tile::kRun) {
       const int column = n0 + place.Column(j);
       if (line < 0 || column >= n) continue;
-      float value[4];
+      float value[Tile::kRun], more[Tile::kRun];
       GPU_UNROLL
-      for (int e = 0; e < 4; ++e) value[e] = sums.at[i][j + e] + 0.0f;
+      for (int e = 0; e < Tile::kRun; ++e) value[e] = sums.at[i][j + e] + 0.0f;
       const int64_t at = line + column;
       if (vectors) {
         if (epilogue.bias != nullptr) {
-          const float4 bias = *reinterpret_cast<const float4*>(epilogue.bias + column);
-          value[0] += bias.x, value[1] += bias.y, value[2] += bias.z, value[3] += bias.w;
+          ReadSome(epilogue.bias + column, more);
+          GPU_UNROLL
+          for (int e = 0; e < Tile::kRun; ++e) value[e] += more[e];
         }
         if (epilogue.residual != nullptr) {
-          const float4 more = *reinterpret_cast<const float4*>(epilogue.residual + at);
-          value[0] += more.x, value[1] += more.y, value[2] += more.z, value[3] += more.w;
+          ReadSome(epilogue.residual + at, more);
+          GPU_UNROLL
+          for (int e = 0; e < Tile::kRun; ++e) value[e] += more[e];
         }
         GPU_UNROLL
-        for (int e = 0; e < 4; ++e) value[e] = ActivateCheaply(value[e], epilogue);
-        *reinterpret_cast<float4*>(c + at) = make_float4(value[0], value[1], value[2], value[3]);
+        for (int e = 0; e < Tile::kRun; ++e) value[e] = ActivateCheaply(value[e], epilogue);
+        WriteSome(value, c + at);
         continue;
       }
       GPU_UNROLL
-      for (int e = 0; e < 4; ++e) {
+      for (int e = 0; e < Tile::kRun; ++e) {
         if (column + e >= n) continue;
         if (epilogue.bias != nullptr) value[e] += epilogue.bias[column + e];
         if (epilogue.residual != nullptr) value[e] += epilogue.residual[at + e];

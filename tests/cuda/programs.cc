@@ -36,6 +36,7 @@ Launch Multiply(KernelId kernel, int rows, int columns, const Product& p, float*
   args.a = memory;
   args.a_row = p.k;
   args.a_column = 1;
+  args.a_vectors = p.k % 4 == 0;
   args.b = {memory + at.b, p.n, 1, p.n % 4 == 0, p.n};
   args.c = memory + at.c;
   args.c_row = p.n;
@@ -70,6 +71,15 @@ void Tile128(float* memory, std::vector<Launch>* launches) {
   launches->push_back(Multiply(KernelId::gemm_128x128, 128, 128, p, memory));
 }
 
+template <const Product& p>
+void Tf32(float* memory, std::vector<Launch>* launches) {
+  launches->push_back(Multiply(KernelId::gemm_tf32, 64, 64, p, memory));
+}
+template <const Product& p>
+void Bf16(float* memory, std::vector<Launch>* launches) {
+  launches->push_back(Multiply(KernelId::gemm_bf16, 64, 64, p, memory));
+}
+
 void FillAll(float* memory, std::vector<Launch>* launches) {
   launches->push_back(
       Launch::Of(KernelId::fill, {Blocks(513, 256)}, FillArgs{memory + 3, 513, -0.0f}));
@@ -98,7 +108,8 @@ std::vector<CheckedProgram> CheckedPrograms(bool large) {
   if (large)
     return {Of("gemm_128x128 4096", kLarge, Tile128<kLarge>),
             Of("gemm_64x64 4096", kLarge, Tile64<kLarge>),
-            Of("gemm_thin 8 rows", kFewRows, Thin<kFewRows>)};
+            Of("gemm_thin 8 rows", kFewRows, Thin<kFewRows>),
+            Of("gemm_tf32 4096", kLarge, Tf32<kLarge>), Of("gemm_bf16 4096", kLarge, Bf16<kLarge>)};
   return {{"fill", 600, 0, FillAll},
           Of("gemm_thin odd", kOdd, Thin<kOdd>),
           Of("gemm_32x32 odd", kOdd, Tile32<kOdd>),

@@ -54,7 +54,7 @@ class NativeMatMul final : public MatMulKernel {
                   each = gemm_.PackedFloats(k, n);
     AlignedBuffer packed = PackedMemory(count * each * sizeof(float));
     auto* to = reinterpret_cast<float*>(packed.data());
-    const bool narrow = args.options.precision == Precision::kFloat32 && gemm_.Narrow(k, n);
+    const bool narrow = args.options.precision != Precision::kBf16 && gemm_.Narrow(k, n);
     for (int64_t i = 0; i < count; ++i)
       Pack(b.as<float>() + i * k * n, k, n, narrow, to + i * each, nullptr);
     weights_ = PackedWeights(std::move(packed), args.options.precision);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -150,26 +149,12 @@ void CopySquares(const Grid& g, const T* from, T* to) {
   }
 }
 
-// Dims of size 1 dropped, neighbours that run on joined; two dims at least.
-Grid Simplified(const Grid& g) {
+// The same with two dims at least.
+Grid WithLines(Grid g) {
+  if (g.dims.size() >= 2) return g;
   Grid s;
-  for (size_t i = 0; i < g.dims.size(); ++i) {
-    if (g.dims[i] == 1) continue;
-    if (!s.dims.empty() && s.from.back() == g.from[i] * g.dims[i] &&
-        s.to.back() == g.to[i] * g.dims[i]) {
-      s.dims.back() *= g.dims[i];
-      s.from.back() = g.from[i];
-      s.to.back() = g.to[i];
-    } else {
-      s.Add(g.dims[i], g.from[i], g.to[i]);
-    }
-  }
-  if (s.dims.empty()) s.Add(1, 1, 1);
-  if (s.dims.size() == 1) {
-    const Grid line = std::exchange(s, Grid());
-    s.Add(1, 0, 0);
-    s.Add(line.dims[0], line.from[0], line.to[0]);
-  }
+  s.Add(1, 0, 0);
+  s.Add(g.dims[0], g.from[0], g.to[0]);
   return s;
 }
 
@@ -235,12 +220,29 @@ void CopyGrid(Grid grid, DType dtype, const void* from, void* to, ThreadPool* po
   for (int64_t d : grid.dims) {
     if (d == 0) return;
   }
-  grid = Simplified(grid);
+  grid = WithLines(JoinedDims(grid));
   const bool squares = ArrangeSquares(&grid);
   ForElement(dtype, [&](auto element) {
     using T = decltype(element);
     CopyTyped(grid, squares, static_cast<const T*>(from), static_cast<T*>(to), pool);
   });
+}
+
+Grid JoinedDims(const Grid& g) {
+  Grid s;
+  for (size_t i = 0; i < g.dims.size(); ++i) {
+    if (g.dims[i] == 1) continue;
+    if (!s.dims.empty() && s.from.back() == g.from[i] * g.dims[i] &&
+        s.to.back() == g.to[i] * g.dims[i]) {
+      s.dims.back() *= g.dims[i];
+      s.from.back() = g.from[i];
+      s.to.back() = g.to[i];
+    } else {
+      s.Add(g.dims[i], g.from[i], g.to[i]);
+    }
+  }
+  if (s.dims.empty()) s.Add(1, 1, 1);
+  return s;
 }
 
 char* ElementAt(const TensorView& view, int64_t at) {

@@ -23,6 +23,9 @@ struct Grid {
   }
 };
 
+// The same grid without dims of size 1, and with neighbours that run on joined; one dim at least.
+Grid JoinedDims(const Grid& grid);
+
 // Copies the elements of the grid from `from` to `to` (the addresses of its first element). The two
 // must not overlap, but they may be the same: the plan has placed one in the other, and all
 // elements are there already.

@@ -44,6 +44,15 @@ absl::Status Device::Start() {
   return LoadKernels();
 }
 
+absl::Status Device::CheckCanRun(KernelId kernel) const {
+  constexpr int kTensorMajor = 8;
+  if (!NeedsTensorCores(kernel) || properties_.major >= kTensorMajor) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(name_, " (", properties_.name, ") has compute capability ", properties_.major,
+                   ".", properties_.minor, ", and precision tf32 and bf16 need ", kTensorMajor,
+                   ".0 or more there: set precision: float32, or device: cpu"));
+}
+
 absl::Status Device::LoadKernels() {
   const absl::Span<const FloeCudaKernel> kernels = ListedKernels();
   for (uint32_t i = 0; i < kernels.size(); ++i) {

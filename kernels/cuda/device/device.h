@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "kernels/cuda/device/device_budget.h"
 #include "kernels/cuda/device/open_library.h"
+#include "kernels/cuda/kernel_list.h"
 
 namespace floe::cuda {
 
@@ -32,6 +33,8 @@ class Device {
   const FloeCudaLibrary& calls() const { return library_->calls(); }
   const DeviceBudget& budget() const { return budget_; }
 
+  // FAILED_PRECONDITION for a kernel that needs a later device.
+  absl::Status CheckCanRun(KernelId kernel) const;
   // The status of what a call returned. `what` says what was being done. After an error that CUDA
   // does not recover from the device is lost, for good.
   absl::Status Check(int error, const std::string& what);

@@ -48,6 +48,7 @@ class GraphWriter {
 
   absl::Status Kernel(const Launch& launch) {
     FLOE_RETURN_IF_ERROR(CheckLaunch(launch));
+    FLOE_RETURN_IF_ERROR(device_->CheckCanRun(launch.kernel));
     FloeCudaNode node = nullptr;
     FLOE_RETURN_IF_ERROR(device_->Check(
         device_->calls().add_kernel(device_->index(), graph_, last_.data(), last_.size(),

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "kernels/cpu/conv/conv_nd.h"
 #include "kernels/cuda/emit/product.h"
+#include "kernels/cuda/emit/winograd.h"
 
 namespace floe::cuda {
 
@@ -22,13 +23,16 @@ bool SmallNumbers(const ops::ConvNd& conv) {
   return true;
 }
 
-void AppendConv(const ConvArgs& args, int64_t groups, std::vector<Launch>* launches) {
+void AppendConv(const ConvArgs& args, int64_t groups, Precision precision,
+                std::vector<Launch>* launches) {
   const int64_t pixels = int64_t{args.images} * args.out[0] * args.out[1] * args.out[2];
   if (pixels == 0 || args.outputs == 0) return;
-  const TileSide side = TileSideFor(pixels, args.outputs, groups);
-  const KernelId kernel = side == TileSide::k128  ? KernelId::conv_128x128
-                          : side == TileSide::k64 ? KernelId::conv_64x64
-                                                  : KernelId::conv_32x32;
+  const TileSide side = TileSideFor(pixels, args.outputs, groups, precision);
+  const KernelId kernel = precision == Precision::kTf32   ? KernelId::conv_tf32
+                          : precision == Precision::kBf16 ? KernelId::conv_bf16
+                          : side == TileSide::k128        ? KernelId::conv_128x128
+                          : side == TileSide::k64         ? KernelId::conv_64x64
+                                                          : KernelId::conv_32x32;
   launches->push_back(Launch::Of(kernel,
                                  {Blocks(pixels, SideOf(side)), Blocks(args.outputs, SideOf(side)),
                                   static_cast<uint32_t>(groups)},
@@ -44,7 +48,7 @@ constexpr int64_t kMostGroups = 65535;
 class ForwardConv final : public DeviceKernel {
  public:
   ForwardConv(const KernelArgs& args, const ops::ConvNd& conv)
-      : conv_(conv), epilogue_(EpilogueOf(args.node.attrs)) {
+      : conv_(conv), epilogue_(EpilogueOf(args.node.attrs)), precision_(args.options.precision) {
     if (!args.inputs[1].has_constant() || args.inputs[1].constant.elements() == 0) return;
     const Tensor& filter = args.inputs[1].constant;
     const int64_t n = filter.shape().dim(conv.spatial + 1), k = filter.elements() / n;
@@ -59,6 +63,7 @@ class ForwardConv final : public DeviceKernel {
   }
 
   absl::Span<const Tensor> Weights() const override { return weights_; }
+  std::string Route() const override { return RouteOf(precision_); }
   bool NeedsInput(int i) const override { return i != 1 || weights_.empty(); }
   bool ReadsSpacedLines(int i, absl::Span<const Shape>, absl::Span<const Shape>) const override {
     return i == 0;
@@ -94,12 +99,13 @@ class ForwardConv final : public DeviceKernel {
                        ? PlainFactor(addresses.in(1).as<float>(), s.filter_out, 1, s.filter_out, 4)
                        : PackedFactor(addresses.weight<float>(0), s.filter_out);
     FinishArgs(EpilogueArgsOf(addresses, epilogue_), groups, &args);
-    AppendConv(args, groups, launches);
+    AppendConv(args, groups, precision_, launches);
   }
 
  private:
   const ops::ConvNd conv_;
   const Epilogue epilogue_;
+  const Precision precision_;
   std::vector<Tensor> weights_;
 };
 
@@ -120,7 +126,7 @@ Phase PhaseOf(int64_t r, int64_t taps, int64_t stride, int64_t low, int64_t out)
 class BackwardConv final : public DeviceKernel {
  public:
   BackwardConv(const KernelArgs& args, const ops::ConvNd& conv, int64_t groups)
-      : conv_(conv), epilogue_(EpilogueOf(args.node.attrs)) {
+      : conv_(conv), epilogue_(EpilogueOf(args.node.attrs)), precision_(args.options.precision) {
     const Tensor& filter = args.inputs[1].constant;
     for (int d = 0; d < 3; ++d) {
       const int axis = d - (3 - conv.spatial);
@@ -131,6 +137,7 @@ class BackwardConv final : public DeviceKernel {
   }
 
   absl::Span<const Tensor> Weights() const override { return weights_; }
+  std::string Route() const override { return RouteOf(precision_); }
   // Inference needs the sizes.
   bool NeedsInput(int i) const override { return i != 1; }
   bool WritesSpacedLines() const override { return true; }
@@ -212,11 +219,12 @@ class BackwardConv final : public DeviceKernel {
     args.outputs = static_cast<int32_t>(s.filter_in);
     args.weights = PackedFactor(weights, s.channels);
     FinishArgs(EpilogueArgsOf(addresses, epilogue_), groups, &args);
-    AppendConv(args, groups, launches);
+    AppendConv(args, groups, precision_, launches);
   }
 
   const ops::ConvNd conv_;
   const Epilogue epilogue_;
+  const Precision precision_;
   int64_t taps_[3], stride_[3];
   std::vector<Tensor> weights_;  // by phase
 };
@@ -225,7 +233,14 @@ template <int kSpatial>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeForward(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
   FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(conv.channels_first));
-  return std::make_unique<ForwardConv>(args, conv);
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    return std::make_unique<ForwardConv>(args, conv);
+  };
+  if (kSpatial != 2 || args.options.precision != Precision::kFloat32) return make();
+  std::vector<Candidate> candidates = WinogradCandidates(args, conv);
+  if (candidates.empty()) return make();
+  candidates.insert(candidates.begin(), {"implicit", PlainConvCost(args, conv), true, make});
+  return MakeChosen(args, candidates);
 }
 
 template <int kSpatial>
@@ -292,6 +307,8 @@ const KernelRegistrar kBackward3D("Conv3DBackpropInputV2", DeviceKind::kCuda, {}
 
 void FinishArgs(const EpilogueArgs& epilogue, int64_t groups, ConvArgs* args) {
   args->epilogue = epilogue;
+  args->x_vectors = args->channels % 4 == 0 && args->x_pixel % 4 == 0 && args->x_image % 4 == 0 &&
+                    Aligned(args->x);
   bool steps = args->y_image % 4 == 0;
   for (const int64_t step : args->y_step) steps = steps && step % 4 == 0;
   args->y_vectors = steps && args->outputs % 4 == 0 && Aligned(args->y) && Aligned(epilogue);

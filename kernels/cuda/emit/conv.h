@@ -12,6 +12,7 @@ namespace floe::cuda {
 bool SmallNumbers(const ops::ConvNd& conv);
 // Sets the epilogue, and what may be read and written 16 bytes at once.
 void FinishArgs(const EpilogueArgs& epilogue, int64_t groups, ConvArgs* args);
-void AppendConv(const ConvArgs& args, int64_t groups, std::vector<Launch>* launches);
+void AppendConv(const ConvArgs& args, int64_t groups, Precision precision,
+                std::vector<Launch>* launches);
 
 }  // namespace floe::cuda

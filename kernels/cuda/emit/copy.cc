@@ -10,24 +10,6 @@ namespace {
 
 using kernels::Grid;
 
-// Dims of size 1 dropped, neighbours that run on joined; one dim at least.
-Grid JoinedDims(const Grid& g) {
-  Grid s;
-  for (size_t i = 0; i < g.dims.size(); ++i) {
-    if (g.dims[i] == 1) continue;
-    if (!s.dims.empty() && s.from.back() == g.from[i] * g.dims[i] &&
-        s.to.back() == g.to[i] * g.dims[i]) {
-      s.dims.back() *= g.dims[i];
-      s.from.back() = g.from[i];
-      s.to.back() = g.to[i];
-    } else {
-      s.Add(g.dims[i], g.from[i], g.to[i]);
-    }
-  }
-  if (s.dims.empty()) s.Add(1, 1, 1);
-  return s;
-}
-
 int64_t Misalignment(const void* address) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(address) % 16);
 }
@@ -89,7 +71,7 @@ void EmitCopy(Grid grid, int64_t element_bytes, const void* from, void* to,
               std::vector<Launch>* launches) {
   if (from == to) return;  // the plan has placed one in the other
   if (std::find(grid.dims.begin(), grid.dims.end(), 0) != grid.dims.end()) return;
-  grid = JoinedDims(grid);
+  grid = kernels::JoinedDims(grid);
   const int64_t bytes = WidenUnits(&grid, element_bytes, from, to);
   if (bytes == 4 && EmitTransposed(grid, from, to, launches)) return;
   CopyArgs args{};

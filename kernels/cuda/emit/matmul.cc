@@ -35,7 +35,9 @@ void BatchSteps(const Shape& out, const Shape& in, int64_t matrix,
 class MatMul final : public DeviceKernel {
  public:
   explicit MatMul(const KernelArgs& args)
-      : transposed_(TranspositionOf(args.node.attrs)), epilogue_(EpilogueOf(args.node.attrs)) {
+      : transposed_(TranspositionOf(args.node.attrs)),
+        epilogue_(EpilogueOf(args.node.attrs)),
+        precision_(args.options.precision) {
     if (!args.inputs[1].has_constant() || args.inputs[1].constant.elements() == 0) return;
     const Tensor& b = args.inputs[1].constant;
     const int rank = b.shape().rank();
@@ -49,6 +51,7 @@ class MatMul final : public DeviceKernel {
   }
 
   absl::Span<const Tensor> Weights() const override { return weights_; }
+  std::string Route() const override { return RouteOf(precision_); }
   bool NeedsInput(int i) const override { return i != 1 || weights_.empty(); }
 
   void Emit(const DeviceAddresses& addresses, std::vector<Launch>* launches) const override {
@@ -80,9 +83,10 @@ class MatMul final : public DeviceKernel {
       BatchSteps(c, b, transposed_.b && weights_.empty() ? size.k * size.n : size.k * args.b.row,
                  args.b_batch);
     }
+    args.a_vectors = !transposed_.a && size.k % 4 == 0 && Aligned(args.a);
     args.epilogue = EpilogueArgsOf(addresses, epilogue_);
     args.c_vectors = size.n % 4 == 0 && Aligned(args.c) && Aligned(args.epilogue);
-    AppendGemm(args, products, launches);
+    AppendGemm(args, products, launches, precision_);
   }
 
  private:
@@ -107,6 +111,7 @@ class MatMul final : public DeviceKernel {
 
   const Transposition transposed_;
   const Epilogue epilogue_;
+  const Precision precision_;
   std::vector<Tensor> weights_;
 };
 

@@ -6,6 +6,7 @@
 #include "kernels/cuda/device_for_test.h"
 #include "kernels/cuda/device_kernel.h"
 #include "kernels/cuda/emit/product.h"
+#include "kernels/cuda/gpu.h"
 
 namespace floe::cuda {
 namespace {
@@ -17,7 +18,7 @@ std::vector<float> Numbers(int64_t count, uint32_t seed) {
 
 struct Product {
   int m, n, k;
-  bool vectors = false;  // of B and C, where n allows it
+  bool vectors = false;  // of A, B and C, where k and n allow it
   EpilogueArgs epilogue = {};
 };
 
@@ -28,6 +29,7 @@ std::vector<float> RunGemm(KernelId kernel, int side_m, int side_n, const Produc
   args.a = a.data();
   args.a_row = p.k;
   args.a_column = 1;
+  args.a_vectors = p.vectors && p.k % 4 == 0;
   args.b = {b.data(), p.n, 1, p.vectors, p.n};
   args.c = c.data();
   args.c_row = p.n;
@@ -79,7 +81,7 @@ TEST(GemmTest, EveryTileSumsInAscendingOrder) {
                             {KernelId::gemm_thin, 8, 32}};
   const int sizes[][3] = {{1, 1, 1},     {31, 33, 15},  {32, 32, 16},   {33, 31, 17},
                           {63, 64, 65},  {127, 129, 2}, {128, 128, 64}, {130, 132, 33},
-                          {7, 100, 200}, {3, 4, 0}};
+                          {7, 100, 200}, {3, 4, 0},     {65, 68, 100}};
   for (const auto& [m, n, k] : sizes) {
     const std::vector<float> a = Numbers(int64_t{m} * k, 1), b = Numbers(int64_t{k} * n, 2);
     for (const bool vectors : {false, true}) {
@@ -95,6 +97,53 @@ TEST(GemmTest, EveryTileSumsInAscendingOrder) {
       }
       const std::vector<double> exact = Exact(product, a, b);
       for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(want[i], exact[i], 1e-5);
+    }
+  }
+}
+
+float Rounded(float x, Precision precision) {
+  if (precision == Precision::kTf32) return FloatOfBits(ToTf32(x));
+  return FloatOfBits(ToBf16(x, 0) << 16);
+}
+std::vector<float> Rounded(std::vector<float> numbers, Precision precision) {
+  for (float& x : numbers) x = Rounded(x, precision);
+  return numbers;
+}
+
+TEST(TensorCoreTest, RoundsAsPtxSays) {
+  for (const float x : {0.0f, -1.5f, 3.14159274f, 1e-40f, -7e30f}) {
+    EXPECT_NEAR(Rounded(x, Precision::kTf32), x, std::abs(x) * 0x1p-11 + 1e-40);
+    EXPECT_NEAR(Rounded(x, Precision::kBf16), x, std::abs(x) * 0x1p-8 + 1e-40);
+  }
+  EXPECT_EQ(Rounded(1 + 0x1p-11f, Precision::kTf32), 1 + 0x1p-10f);  // away from 0
+  EXPECT_EQ(Rounded(-1 - 0x1p-11f, Precision::kTf32), -1 - 0x1p-10f);
+  EXPECT_EQ(Rounded(1 + 0x1p-8f, Precision::kBf16), 1);  // to the even one
+  EXPECT_EQ(Rounded(1 + 3 * 0x1p-8f, Precision::kBf16), 1 + 0x1p-6f);
+  EXPECT_EQ(Rounded(INFINITY, Precision::kTf32), INFINITY);
+  EXPECT_EQ(Rounded(INFINITY, Precision::kBf16), INFINITY);
+  EXPECT_TRUE(std::isnan(Rounded(NAN, Precision::kTf32)));
+  EXPECT_TRUE(std::isnan(Rounded(NAN, Precision::kBf16)));
+}
+
+TEST(TensorCoreTest, SumsProductsOfRoundedFactors) {
+  const int sizes[][3] = {{1, 1, 1}, {64, 64, 16}, {65, 68, 100}, {130, 33, 37}, {3, 4, 0}};
+  for (const Precision precision : {Precision::kTf32, Precision::kBf16}) {
+    const KernelId id = precision == Precision::kTf32 ? KernelId::gemm_tf32 : KernelId::gemm_bf16;
+    for (const auto& [m, n, k] : sizes) {
+      const std::vector<float> a = Numbers(int64_t{m} * k, 1), b = Numbers(int64_t{k} * n, 2);
+      for (const bool vectors : {false, true}) {
+        if (vectors && n % 4 != 0) continue;
+        const Product product = {m, n, k, vectors};
+        const std::vector<float> rounded_a = Rounded(a, precision),
+                                 rounded_b = Rounded(b, precision);
+        const std::vector<float> want = InOrder(product, rounded_a, rounded_b);
+        for (const EmulatorOptions& options : EveryOrder()) {
+          const ScopedEmulatorOptions scoped(options);
+          EXPECT_EQ(RunGemm(id, 64, 64, product, a, b), want) << m << " x " << n << " x " << k;
+        }
+        const std::vector<double> exact = Exact(product, rounded_a, rounded_b);
+        for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(want[i], exact[i], 1e-5);
+      }
     }
   }
 }
@@ -199,6 +248,32 @@ TEST(MatMulOnDeviceTest, RowsAloneHaveTheBitsOfABatch) {
   const auto all = RunKernel("MatMul", attrs, inputs, OnDevice(6));
   ASSERT_TRUE(all.ok());
   ExpectRowsAlone("MatMul", attrs, inputs, 1, (*all)[0], 6);
+}
+
+TEST(MatMulOnDeviceTest, ComputesOnTensorCoresWhereAsked) {
+  Attrs attrs;
+  SetEpilogue({.activation = Activation::kGelu, .bias = 2}, &attrs);
+  const std::vector<Tensor> inputs = {RandomTensor(Shape({70, 50}), 1),
+                                      RandomTensor(Shape({50, 90}), 2),
+                                      RandomTensor(Shape({90}), 3)};
+  const auto exact = RunKernel("MatMul", attrs, inputs, OnDevice(6));
+  ASSERT_TRUE(exact.ok());
+  for (const Precision precision : {Precision::kTf32, Precision::kBf16}) {
+    RunOptions options = OnDevice(6);
+    options.kernels.precision = precision;
+    const auto all = RunKernel("MatMul", attrs, inputs, options);
+    ASSERT_TRUE(all.ok()) << all.status();
+    EXPECT_FALSE(SameBits((*all)[0], (*exact)[0]));
+    std::vector<double> want((*exact)[0].as<float>(),
+                             (*exact)[0].as<float>() + (*exact)[0].elements());
+    ExpectNear((*all)[0], want.data(), precision == Precision::kTf32 ? 4e-3 : 4e-2);
+    for (int64_t row = 0; row < 70; row += 23) {
+      const auto alone = RunKernel(
+          "MatMul", attrs, {RowsOf(inputs[0], row, row + 1), inputs[1], inputs[2]}, options);
+      ASSERT_TRUE(alone.ok()) << alone.status();
+      EXPECT_TRUE(SameBits((*alone)[0], RowsOf((*all)[0], row, row + 1))) << row;
+    }
+  }
 }
 
 TEST(MatMulOnDeviceTest, RefusesWhatItCannotCompute) {

@@ -20,7 +20,8 @@ int64_t SideOf(TileSide side) {
   return side == TileSide::k128 ? 128 : side == TileSide::k64 ? 64 : 32;
 }
 
-TileSide TileSideFor(int64_t m, int64_t n, int64_t products) {
+TileSide TileSideFor(int64_t m, int64_t n, int64_t products, Precision precision) {
+  if (precision != Precision::kFloat32) return TileSide::k64;
   constexpr int64_t kEnough = 132;  // blocks: an H100's multiprocessors
   for (const TileSide side : {TileSide::k128, TileSide::k64}) {
     const int64_t length = SideOf(side);
@@ -31,16 +32,24 @@ TileSide TileSideFor(int64_t m, int64_t n, int64_t products) {
   return TileSide::k32;
 }
 
-void AppendGemm(GemmArgs args, int64_t products, std::vector<Launch>* launches) {
+std::string RouteOf(Precision precision) {
+  if (precision == Precision::kFloat32) return "";
+  return precision == Precision::kTf32 ? "tensor cores, tf32" : "tensor cores, bf16";
+}
+
+void AppendGemm(GemmArgs args, int64_t products, std::vector<Launch>* launches,
+                Precision precision) {
   // Rows for which the kernel that reads B once for eight of them is the fastest.
   constexpr int64_t kThinRows = 16;
   constexpr int64_t kMostProducts = 65535;  // of a launch
-  const bool thin = args.m <= kThinRows;
-  const TileSide side = TileSideFor(args.m, args.n, products);
-  const KernelId kernel = thin                     ? KernelId::gemm_thin
-                          : side == TileSide::k128 ? KernelId::gemm_128x128
-                          : side == TileSide::k64  ? KernelId::gemm_64x64
-                                                   : KernelId::gemm_32x32;
+  const bool thin = args.m <= kThinRows && precision == Precision::kFloat32;
+  const TileSide side = TileSideFor(args.m, args.n, products, precision);
+  const KernelId kernel = thin                            ? KernelId::gemm_thin
+                          : precision == Precision::kTf32 ? KernelId::gemm_tf32
+                          : precision == Precision::kBf16 ? KernelId::gemm_bf16
+                          : side == TileSide::k128        ? KernelId::gemm_128x128
+                          : side == TileSide::k64         ? KernelId::gemm_64x64
+                                                          : KernelId::gemm_32x32;
   const int64_t rows = thin ? 8 : SideOf(side), columns = thin ? 32 : SideOf(side);
   for (int64_t first = 0; first < products; first += kMostProducts) {
     args.first_product = first;

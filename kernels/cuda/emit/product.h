@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/device_kernel.h"
@@ -21,7 +22,9 @@ bool Aligned(const EpilogueArgs& epilogue);
 // The sides of the tiles of a product. All give the same bits.
 enum class TileSide : uint8_t { k128, k64, k32 };
 // By how many blocks there are: with the largest tile that keeps a GPU busy.
-TileSide TileSideFor(int64_t m, int64_t n, int64_t products);
+// Tensor cores have but one: nothing says that theirs would.
+TileSide TileSideFor(int64_t m, int64_t n, int64_t products,
+                     Precision precision = Precision::kFloat32);
 int64_t SideOf(TileSide side);
 
 // The right factor of `count` products, packed for 16-byte reads: [count, k, columns], where
@@ -33,8 +36,12 @@ FactorArgs PackedFactor(const float* at, int64_t n);
 // One of any layout, whose matrices begin where multiples of `align` elements are.
 FactorArgs PlainFactor(const float* at, int64_t row, int64_t column, int64_t n, int64_t align);
 
+// As Kernel::Route has it; empty for float32.
+std::string RouteOf(Precision precision);
+
 // Products of a GemmArgs, by the kernel that suits their sizes. n is at most kMostColumns.
-void AppendGemm(GemmArgs args, int64_t products, std::vector<Launch>* launches);
+void AppendGemm(GemmArgs args, int64_t products, std::vector<Launch>* launches,
+                Precision precision = Precision::kFloat32);
 inline constexpr int64_t kMostColumns = int64_t{65535} * 32;
 
 // What passes and the placement ask before there is a kernel: whether the dims that must agree are
