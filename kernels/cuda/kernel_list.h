@@ -41,6 +41,9 @@
   X(conv_64x64, ConvArgs, 256)     \
   X(conv_32x32, ConvArgs, 64)      \
   X(depthwise, DepthwiseArgs, 256) \
+  X(fft_judge, FftArgs, 256)       \
+  X(fft_forward, FftArgs, 256)     \
+  X(fft_inverse, FftArgs, 256)     \
   X(attention, AttentionArgs, 256) \
   X(recurrent, RecurrentArgs, 256)
 

@@ -1,5 +1,5 @@
-// Conv2D and Conv3D, and the gradients by their input, which are convolutions too: one for each
-// phase of the stride.
+// Conv2D, directly or by transforms, and Conv3D, and the gradients by their input, which are
+// convolutions too: one for each phase of the stride.
 #include "kernels/cuda/emit/conv.h"
 
 #include <algorithm>
@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/candidates.h"
 #include "kernels/cpu/conv/conv_nd.h"
+#include "kernels/cuda/emit/fft_conv.h"
 #include "kernels/cuda/emit/product.h"
 
 namespace floe::cuda {
@@ -225,7 +227,18 @@ template <int kSpatial>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeForward(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
   FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(conv.channels_first));
-  return std::make_unique<ForwardConv>(args, conv);
+  std::vector<Candidate> candidates;
+  candidates.push_back(
+      {"gemm", std::nullopt, true, [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+         return std::make_unique<ForwardConv>(args, conv);
+       }});
+  const auto fft = kSpatial == 2 ? PlanFftOnDevice(args, conv) : std::nullopt;
+  if (fft.has_value()) {
+    candidates[0].cost_us = fft->direct_cost_us;
+    candidates.push_back(
+        {"fft", fft->cost_us, true, [&] { return MakeFftOnDevice(args, conv, *fft); }});
+  }
+  return MakeChosen(args, candidates);
 }
 
 template <int kSpatial>
@@ -279,7 +292,8 @@ bool ComputesBackward(const KernelArgs& args) {
 }
 
 const KernelRegistrar kConv2D("Conv2D", DeviceKind::kCuda, {DType::kFloat32}, MakeForward<2>,
-                              {.computes = ComputesForward<2>});
+                              {.options_key = kernels::ConvOptionsKey,
+                               .computes = ComputesForward<2>});
 const KernelRegistrar kConv3D("Conv3D", DeviceKind::kCuda, {DType::kFloat32}, MakeForward<3>,
                               {.computes = ComputesForward<3>});
 // Found by the type of input_sizes.
