@@ -20,8 +20,9 @@ using kernels::CeilDiv;
 using kernels::ConvSizes;
 using kernels::ScratchPieces;
 
-// Of spectra in scratch, whatever the batch is: tiles beyond are computed after them.
-constexpr int64_t kFftSpectraFloats = int64_t{24} << 20;
+// Of tiles whose spectra are in scratch, whatever the batch is: others are computed after them. So
+// many give a product of spectra enough rows to fill a device.
+constexpr int64_t kFftTilesTogether = 256, kFftSpectraFloats = int64_t{24} << 20;
 
 // How many points there are, as the factors of the two passes.
 constexpr int kFftFactors[][2] = {{4, 4},   {6, 4},   {8, 4},   {8, 6},   {8, 8},   {10, 8},
@@ -113,7 +114,7 @@ class FftOnDevice final : public DeviceKernel {
 
   // The same for every batch.
   int64_t ScratchBytes(absl::Span<const Shape>, absl::Span<const Shape>) const override {
-    const int64_t together = Together();
+    const int64_t together = plan_.together;
     return ScratchPieces::Bytes({together, together * plan_.points(),
                                  Planes() * together * LineFloats(plan_.width),
                                  Planes() * together * LineFloats(plan_.columns)});
@@ -140,15 +141,11 @@ class FftOnDevice final : public DeviceKernel {
 
  private:
   int64_t Planes() const { return FftPlanesOf(plan_.points()); }
-  int64_t Together() const {
-    const int64_t of_tile = Planes() * (LineFloats(plan_.width) + LineFloats(plan_.columns));
-    return std::max<int64_t>(1, kFftSpectraFloats / of_tile);
-  }
 
   FftArgs ArgsOf(const DeviceAddresses& addresses, const ConvSizes& sizes) const {
     FftArgs args = {};
     const int64_t in = plan_.along_h ? sizes.in_h : sizes.in_w;
-    args.together = static_cast<int32_t>(Together());
+    args.together = static_cast<int32_t>(plan_.together);
     args.points = static_cast<int32_t>(plan_.points());
     ScratchPieces pieces(addresses.scratch);
     args.kinds = reinterpret_cast<uint32_t*>(pieces.Floats(args.together));
@@ -215,6 +212,24 @@ class FftOnDevice final : public DeviceKernel {
 
 }  // namespace
 
+std::vector<FftDevicePlan> FftPlansOnDevice(const kernels::FftLine& line) {
+  std::vector<FftDevicePlan> plans;
+  for (const auto& [first, second] : kFftFactors) {
+    FftDevicePlan plan;
+    static_cast<kernels::FftLine&>(plan) = line;
+    plan.first = first;
+    plan.second = second;
+    if (plan.tile() < 1) continue;
+    const int64_t of_tile =
+        FftPlanesOf(plan.points()) * (LineFloats(plan.width) + LineFloats(plan.columns));
+    plan.together = std::clamp<int64_t>(kFftSpectraFloats / of_tile, 1, kFftTilesTogether);
+    plan.cost_us = CostOf(plan);
+    plan.direct_cost_us = DirectCostOf(line);
+    plans.push_back(plan);
+  }
+  return plans;
+}
+
 std::optional<FftDevicePlan> PlanFftOnDevice(const KernelArgs& args, const ops::ConvNd& conv) {
   if (!args.options.conv.fft) return std::nullopt;
   const std::optional<kernels::FftLine> line = kernels::FftLineOf(args, conv);
@@ -223,17 +238,10 @@ std::optional<FftDevicePlan> PlanFftOnDevice(const KernelArgs& args, const ops::
       line->out > (1 << 30) || line->dilation > (1 << 20))
     return std::nullopt;
   std::optional<FftDevicePlan> best;
-  for (const auto& [first, second] : kFftFactors) {
-    FftDevicePlan plan;
-    static_cast<kernels::FftLine&>(plan) = *line;
-    plan.first = first;
-    plan.second = second;
-    if (plan.tile() < 1) continue;
+  for (const FftDevicePlan& plan : FftPlansOnDevice(*line)) {
     const double floats = static_cast<double>(FftPlanesOf(plan.points()) * plan.width) *
                           static_cast<double>(FactorColumns(plan.columns));
     if (floats > args.options.conv.fft_growth * static_cast<double>(line->weights)) continue;
-    plan.cost_us = CostOf(plan);
-    plan.direct_cost_us = DirectCostOf(*line);
     if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
   }
   return best;

@@ -64,22 +64,40 @@ TEST(FftOnDeviceTest, AgreesWithFloat64) {
   EXPECT_NO_FATAL_FAILURE(ExpectConv(t));
 }
 
-// Every number of points: as many taps as leave one row of a tile, and others.
+// The result by a plan that is not chosen by its cost.
+Tensor RunPlan(const LongConv& t, const std::vector<Tensor>& inputs, const FftDevicePlan& plan) {
+  const auto made = MakeTestKernel("Conv2D", AttrsOf(t), inputs, ByRoute(t, "fft"));
+  EXPECT_TRUE(made.ok()) << made.status();
+  const TestKernel& test = **made;
+  const auto conv = ops::ConvNdOf(test.node.attrs, 2);
+  EXPECT_TRUE(conv.ok());
+  const auto kernel = MakeFftOnDevice({test.node, test.infos, test.options}, *conv, plan);
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  const auto got = RunTestKernel(**kernel, inputs, test.output_types);
+  EXPECT_TRUE(got.ok()) << got.status();
+  return (*got)[0];
+}
+std::vector<FftDevicePlan> PlansOf(const LongConv& t) {
+  return FftPlansOnDevice({.taps = t.taps,
+                           .width = t.channels,
+                           .columns = t.columns,
+                           .out = t.length - t.taps + 1,
+                           .weights = t.taps * t.channels * t.columns});
+}
+
 TEST(FftOnDeviceTest, EveryNumberOfPoints) {
-  std::vector<std::string> routes;
-  for (const int64_t taps :
-       {8, 12, 20, 28, 40, 52, 60, 90, 110, 125, 140, 150, 190, 200, 240, 256}) {
-    const LongConv t{1, taps + 20, 2, taps, 3};
-    const std::vector<Tensor> inputs = InputsOf(t);
-    const auto made = MakeTestKernel("Conv2D", AttrsOf(t), inputs, ByRoute(t, "fft"));
-    ASSERT_TRUE(made.ok()) << made.status();
-    routes.push_back((*made)->kernel->Route());
-    EXPECT_NO_FATAL_FAILURE(ExpectConv(t));
+  const LongConv t{2, 270, 2, 12, 3};
+  const std::vector<Tensor> inputs = InputsOf(t);
+  const std::vector<FftDevicePlan> plans = PlansOf(t);
+  ASSERT_EQ(plans.size(), 16);
+  for (const FftDevicePlan& plan : plans) {
+    SCOPED_TRACE(plan.points());
+    EXPECT_NO_FATAL_FAILURE(ExpectNear(t, inputs, RunPlan(t, inputs, plan)));
   }
-  for (const std::string points : {"24", "32", "48", "64", "80", "96", "120", "128", "144", "160",
-                                   "180", "192", "210", "240", "256"}) {
-    EXPECT_THAT(routes, testing::Contains("FFT of " + points + " points"));
-  }
+  // As many taps as points: a tile gives one row.
+  const LongConv one{1, 260, 2, 256, 3};
+  ASSERT_EQ(PlansOf(one).size(), 1);
+  EXPECT_NO_FATAL_FAILURE(ExpectConv(one));
 }
 
 TEST(FftOnDeviceTest, ImagesAreComputedAlone) {
@@ -96,9 +114,17 @@ TEST(FftOnDeviceTest, ImagesAreComputedAlone) {
   }
 }
 
-// More tiles than the spectra have room for.
+// More tiles than the spectra have room for: the same bits.
 TEST(FftOnDeviceTest, TilesAreComputedInParts) {
-  EXPECT_NO_FATAL_FAILURE(ExpectConv({1, 3000, 600, 8, 500}));
+  const LongConv t{3, 300, 5, 20, 7};
+  const std::vector<Tensor> inputs = InputsOf(t);
+  FftDevicePlan plan = PlansOf(t)[6];
+  const Tensor at_once = RunPlan(t, inputs, plan);
+  EXPECT_NO_FATAL_FAILURE(ExpectNear(t, inputs, at_once));
+  for (const int64_t together : {1, 5}) {
+    plan.together = together;
+    EXPECT_TRUE(SameBits(RunPlan(t, inputs, plan), at_once)) << together;
+  }
 }
 
 void ExpectAsDirect(const Tensor& fft, const Tensor& gemm, double tolerance, float large) {
