@@ -187,7 +187,7 @@ models:
   - name: {name}
     base_path: {base}
     device: cuda:{device}
-    max_batch_size: {rows}
+    batching: {{max_batch_size: {rows}}}
 """
 
 
