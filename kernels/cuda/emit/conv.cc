@@ -227,12 +227,12 @@ template <int kSpatial>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeForward(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
   FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(conv.channels_first));
-  std::vector<Candidate> candidates;
-  candidates.push_back(
-      {"gemm", std::nullopt, true, [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
-         return std::make_unique<ForwardConv>(args, conv);
-       }});
+  const auto direct = [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    return std::make_unique<ForwardConv>(args, conv);
+  };
   const auto fft = kSpatial == 2 ? PlanFftOnDevice(args, conv) : std::nullopt;
+  if (!fft.has_value() && args.options.routes.count(args.node.name) == 0) return direct();
+  std::vector<Candidate> candidates = {{"gemm", std::nullopt, true, direct}};
   if (fft.has_value()) {
     candidates[0].cost_us = fft->direct_cost_us;
     candidates.push_back(

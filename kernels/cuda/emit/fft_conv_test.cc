@@ -201,13 +201,13 @@ TEST(FftOnDeviceTest, IsChosenByACostThatNoDeviceChanges) {
   EXPECT_EQ(Chosen(t, OnDevice(6)), "fft");
   RunOptions off = OnDevice(6);
   off.kernels.conv.fft = false;
-  EXPECT_EQ(Chosen(t, off), "gemm");
+  EXPECT_EQ(Chosen(t, off), "");  // there is no other
   RunOptions little = OnDevice(6);
   little.kernels.conv.fft_growth = 1;
-  EXPECT_EQ(Chosen(t, little), "gemm");
-  EXPECT_EQ(Chosen({1, 1343, 64, 3, 64}, OnDevice(6)), "gemm");  // few taps
-  EXPECT_EQ(Chosen({1, 21, 64, 20, 64}, OnDevice(6)), "gemm");   // few results
-  EXPECT_EQ(Chosen({1, 1343, 2, 8, 2}, OnDevice(6)), "gemm");    // more to move than to add
+  EXPECT_EQ(Chosen(t, little), "");
+  EXPECT_EQ(Chosen({1, 1343, 64, 3, 64}, OnDevice(6)), "");     // few taps
+  EXPECT_EQ(Chosen({1, 21, 64, 20, 64}, OnDevice(6)), "gemm");  // few results
+  EXPECT_EQ(Chosen({1, 1343, 2, 8, 2}, OnDevice(6)), "gemm");   // more to move than to add
   const MemoryBudget budget(int64_t{1} << 20);
   const MemoryScope scope(budget);
   const auto made = MakeTestKernel("Conv2D", AttrsOf(t), InputsOf(t), OnDevice(6));
