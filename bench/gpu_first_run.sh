@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # For a machine with a GPU and without network: what has never run on one is checked and timed there.
 #
-#   bench/gpu_first_run.sh pack FOLDER [BUILD]   fills FOLDER, a new one, from a build (build/release), about 30 MB
+#   bench/gpu_first_run.sh pack FOLDER [BUILD [MODELS]]   fills FOLDER, a new one, from a build (build/release), about 40 MB, and
+#                                                from what `bench/gpu.py make MODELS` has made
 #   bench/gpu_first_run.sh try [BUILD]           packs into a temporary folder and runs that over the fake CUDA runtime
 #   FOLDER/gpu_first_run.sh [LOG]                on the machine with the GPU: runs everything
 #
-# The machine needs the NVIDIA driver R580 or newer, and glibc 2.36 or newer. Steps whose tool is missing there are named.
+# The machine needs the NVIDIA driver R580 or newer, and glibc 2.36 or newer. Steps whose tool is missing there are named. Times of
+# models need python3 with numpy; onnxruntime-gpu and torch are compared with where they are.
 # Exit status 1: a step failed.
 set -eu
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { printf '\n== %s\n' "$*"; }
 
-programs=(cuda_check cuda_tests op_cases_tests)
+programs=(cuda_check cuda_tests op_cases_tests floed)
+scripts=(gpu.py peers.py serving_kit.py)
 
 # Everything that the programs link, but for what belongs to the system.
 libraries_of() {
@@ -20,7 +23,7 @@ libraries_of() {
 }
 
 pack() {
-  local to=$1 build=$2 program found=()
+  local to=$1 build=$2 models=$3 program found=()
   [ -z "$(ls -A "$to" 2>/dev/null)" ] || { echo "$to is not empty" >&2; exit 1; }
   mkdir -p "$to/lib" "$to/op_cases/graphs"
   for program in "${programs[@]}"; do
@@ -29,7 +32,9 @@ pack() {
     found+=("$build/$program")
   done
   libraries_of "${found[@]}" | xargs -I{} cp -L {} "$to/lib/"
-  cp "$build/libfloe_cuda.so" "$here/gpu_first_run.sh" "$to/"
+  cp "$build/libfloe_cuda.so" "$here/gpu_first_run.sh" "${scripts[@]/#/$here/}" "$to/"
+  ln -s floed "$to/floectl"
+  [ -z "$models" ] || cp -r "$models" "$to/models"
   cp "$here"/../tests/op_cases/*.txt "$to/op_cases/"
   cp "$here"/../tests/op_cases/graphs/*.txt "$to/op_cases/graphs/"
   git -C "$here" rev-parse HEAD >"$to/commit"
@@ -69,6 +74,20 @@ sanitize() {
   done
 }
 
+# Models against the peers. Over the fake runtime, and without models, only whether the script is whole.
+compare_models() {
+  if ! python3 -c 'import numpy' 2>/dev/null; then
+    echo "no python3 with numpy is here: times of models were left out"
+    return 0
+  fi
+  mkdir -p models
+  if [ -n "${FLOE_FIRST_RUN_FAKE:-}" ] || [ -z "$(ls models)" ]; then
+    step "models: what would be timed" python3 gpu.py run models --build . --dry-run
+  else
+    step "models: times" python3 gpu.py run models --build . --json gpu.json
+  fi
+}
+
 run_all() {
   cd "$here"
   [ ! -e files.tar.xz ] || { tar -xJf files.tar.xz && rm files.tar.xz; }
@@ -96,17 +115,18 @@ run_all() {
   else
     echo "compute-sanitizer is not here: its checks were left out"
   fi
+  compare_models
   say "result"
   if [ ${#failed[@]} = 0 ]; then echo "all steps passed"; else printf 'FAILED: %s\n' "${failed[@]}"; return 1; fi
 }
 
 case "${1:-run}" in
-  pack) pack "${2:?pack needs a folder}" "${3:-$here/../build/release}" ;;
+  pack) pack "${2:?pack needs a folder}" "${3:-$here/../build/release}" "${4:-}" ;;
   try)
     build=$(realpath "${2:-$here/../build/release}")
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
-    pack "$folder" "$build"
+    pack "$folder" "$build" ""
     FLOE_FIRST_RUN_FAKE=$build/fake_cuda "$folder/gpu_first_run.sh" run
     ;;
   run) run_all ;;

@@ -49,13 +49,19 @@ def tensorflow(path, feeds, fetches, threads):
     return lambda: call(*values)
 
 
+def to_onnx(path, feeds, fetches, folder):
+    """The frozen graph as model.onnx in `folder`."""
+    onnx = os.path.join(folder, "model.onnx")
+    subprocess.run([sys.executable, "-m", "tf2onnx.convert", "--graphdef", path, "--output", onnx, "--opset", "17",
+                    "--inputs", ",".join(name + ":0" for name in feeds),
+                    "--outputs", ",".join(name + ":0" for name in fetches)], check=True, capture_output=True)
+    return onnx
+
+
 def onnxruntime(path, feeds, fetches, threads):
     import onnxruntime as ort
     with tempfile.TemporaryDirectory() as folder:
-        onnx = os.path.join(folder, "model.onnx")
-        subprocess.run([sys.executable, "-m", "tf2onnx.convert", "--graphdef", path, "--output", onnx, "--opset", "17",
-                        "--inputs", ",".join(name + ":0" for name in feeds),
-                        "--outputs", ",".join(name + ":0" for name in fetches)], check=True, capture_output=True)
+        onnx = to_onnx(path, feeds, fetches, folder)
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         session = ort.InferenceSession(onnx, options, providers=["CPUExecutionProvider"])
@@ -107,9 +113,9 @@ def serve(name, path, inputs, threads):
 
 
 class Peer:
-    def __init__(self, name, path, inputs, threads):
+    def __init__(self, name, path, inputs, threads, script=__file__):
         self.name = name
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--serve", name, path, inputs, str(threads)],
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(script), "--serve", name, path, inputs, str(threads)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.loaded = self.read()
 
@@ -164,14 +170,23 @@ def of_folder(folder, batch):
     return feeds, [key[5:] for key in arrays.files if key.startswith("out__")]
 
 
-def floe(args, path, inputs, fetches):
+class FloeFailed(SystemExit):
+    """With what floectl said."""
+
+
+def floe_argv(args, path, inputs, fetches, more=()):
     argv = [os.path.join(args.build, "floectl"), "bench", path, "--inputs", inputs, "--threads", str(args.threads),
-            "--seconds", str(args.seconds), "--json"]
+            "--seconds", str(args.seconds), "--json", *more]
     for name in fetches:
         argv += ["--fetch", name]
+    return argv
+
+
+def floe(args, path, inputs, fetches, more=()):
+    argv = floe_argv(args, path, inputs, fetches, more)
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(argv)}: {done.stderr.strip()}")
+        raise FloeFailed(f"{' '.join(argv)}: {done.stderr.strip()}")
     figures = json.loads(done.stdout)
     return {"p50_us": figures["p50_us"], "p99_us": figures["p99_us"], "load_ms": figures["load_ms"],
             "rss_mb": figures["peak_rss_bytes"] / 2**20}

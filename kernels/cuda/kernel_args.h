@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/attention_args.h"
 #include "kernels/cuda/chain_args.h"
+#include "kernels/cuda/fft_args.h"
 #include "kernels/cuda/gemm_args.h"
 #include "kernels/cuda/image_args.h"
 #include "kernels/cuda/move_args.h"

@@ -46,21 +46,26 @@
   X(winograd_output_2, WinogradArgs, 256) \
   X(winograd_output_4, WinogradArgs, 256)
 
-#define FLOE_CUDA_KERNELS(X)       \
-  X(fill, FillArgs, 256)           \
-  FLOE_CUDA_ELEMENT_KERNELS(X)     \
-  FLOE_CUDA_TENSOR_KERNELS(X)      \
-  FLOE_CUDA_WINOGRAD_KERNELS(X)    \
-  X(gemm_128x128, GemmArgs, 256)   \
-  X(gemm_64x64, GemmArgs, 256)     \
-  X(gemm_32x32, GemmArgs, 64)      \
-  X(gemm_thin, GemmArgs, 256)      \
-  X(conv_128x128, ConvArgs, 256)   \
-  X(conv_64x64, ConvArgs, 256)     \
-  X(conv_32x32, ConvArgs, 64)      \
-  X(depthwise, DepthwiseArgs, 256) \
-  X(attention, AttentionArgs, 256) \
-  X(recurrent, RecurrentArgs, 256)
+#define FLOE_CUDA_KERNELS(X)            \
+  X(fill, FillArgs, 256)                \
+  FLOE_CUDA_ELEMENT_KERNELS(X)          \
+  FLOE_CUDA_TENSOR_KERNELS(X)           \
+  FLOE_CUDA_WINOGRAD_KERNELS(X)         \
+  X(gemm_128x128, GemmArgs, 256)        \
+  X(gemm_64x64, GemmArgs, 256)          \
+  X(gemm_32x32, GemmArgs, 64)           \
+  X(gemm_thin, GemmArgs, 256)           \
+  X(conv_128x128, ConvArgs, 256)        \
+  X(conv_64x64, ConvArgs, 256)          \
+  X(conv_32x32, ConvArgs, 64)           \
+  X(depthwise, DepthwiseArgs, 256)      \
+  X(fft_judge, FftArgs, 256)            \
+  X(fft_forward, FftArgs, 256)          \
+  X(fft_inverse, FftArgs, 256)          \
+  X(attention, AttentionArgs, 256)      \
+  X(recurrent, RecurrentArgs, 256)      \
+  X(recurrent_kept, RecurrentArgs, 256) \
+  X(recurrent_wide, RecurrentArgs, 256)
 
 namespace floe::cuda {
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/conv.cuh"
 #include "kernels/cuda/elementwise.cuh"
+#include "kernels/cuda/fft_conv.cuh"
 #include "kernels/cuda/fill.cuh"
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/image.cuh"

@@ -1,6 +1,6 @@
 // A recurrent layer in one launch: a block takes some rows through all steps, so that no step waits
 // for another block. Each thread has units of its own, and each sum is one thread's, in ascending
-// order of the units before.
+// order of the units before. Kernels differ in where a block has its states and the weights.
 #pragma once
 
 #include "kernels/cuda/activation.cuh"
@@ -17,6 +17,7 @@ GPU_DEVICE_CALL float ApplyGate(const GateArgs& gate, float x) {
 // What a block works on: vectors of kRecurrentRows numbers, by unit.
 struct RecurrentBlock {
   const RecurrentArgs& args;
+  const float* weights;  // args.r, or its copy
   float *h, *h_next, *reset_h;
   int row0, rows;  // there may be fewer than kRecurrentRows
 
@@ -29,7 +30,7 @@ struct RecurrentBlock {
       GPU_UNROLL
       for (int i = 0; i < kRecurrentRows; ++i) sums[g][i] = 0;
     }
-    const float* r = args.r + static_cast<int64_t>(first) * args.units + u;
+    const float* r = weights + static_cast<int64_t>(first) * args.units + u;
     GPU_NO_UNROLL
     for (int k = 0; k < args.units; ++k, r += static_cast<int64_t>(columns) * args.units) {
       const float4 four = *reinterpret_cast<const float4*>(from + k * kRecurrentRows);
@@ -147,12 +148,17 @@ struct RecurrentBlock {
   }
 };
 
-GPU_KERNEL(recurrent, RecurrentArgs, 256) {
-  GPU_SHARED(float, h, 2 * kRecurrentUnits * kRecurrentRows);
-  GPU_SHARED(float, reset_h, kRecurrentUnits* kRecurrentRows);
+// RecurrentStateFloats, which is the host's.
+GPU_DEVICE int64_t StateFloatsOf(const RecurrentArgs& args) {
+  return int64_t{3} * kRecurrentRows * args.units;
+}
+
+// `state` has room for StateFloatsOf(args).
+GPU_DEVICE void RunRecurrent(const RecurrentArgs& args, const float* weights, float* state) {
   const int row0 = static_cast<int>(blockIdx.x) * kRecurrentRows;
   const int rows = args.rows - row0 < kRecurrentRows ? args.rows - row0 : kRecurrentRows;
-  RecurrentBlock block = {args, h, h + kRecurrentUnits * kRecurrentRows, reset_h, row0, rows};
+  const int64_t floats = static_cast<int64_t>(args.units) * kRecurrentRows;
+  RecurrentBlock block = {args, weights, state, state + floats, state + 2 * floats, row0, rows};
   for (int u = static_cast<int>(threadIdx.x); u < args.units; u += 256) {
     for (int i = 0; i < kRecurrentRows; ++i) {
       block.h[u * kRecurrentRows + i] = i < rows ? args.h[(row0 + i) * args.h_row + u] : 0.0f;
@@ -176,6 +182,24 @@ GPU_KERNEL(recurrent, RecurrentArgs, 256) {
           block.h[u * kRecurrentRows + i];
     }
   }
+}
+
+GPU_KERNEL(recurrent, RecurrentArgs, 256) {
+  GPU_SHARED(float, state, kRecurrentFloats);
+  RunRecurrent(args, args.r, state);
+}
+
+// The first step's barrier stands between the copy and its readers.
+GPU_KERNEL(recurrent_kept, RecurrentArgs, 256) {
+  GPU_SHARED(float, room, kRecurrentFloats);
+  const int states = static_cast<int>(StateFloatsOf(args));
+  const int count = args.columns * args.units * args.units;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += 256) room[states + i] = args.r[i];
+  RunRecurrent(args, room + states, room);
+}
+
+GPU_KERNEL(recurrent_wide, RecurrentArgs, 256) {
+  RunRecurrent(args, args.r, args.state + blockIdx.x * StateFloatsOf(args));
 }
 
 }  // namespace floe::cuda

@@ -26,7 +26,8 @@ class CompareByEnvironment : public ::testing::Environment {
   void TearDown() override {
     if (!compares_) return;
     std::printf("%lld kernels were compared\n", static_cast<long long>(ComparedOnDevice()));
-    EXPECT_GT(ComparedOnDevice(), 0) << "nothing ran on the device";
+    const bool skipped = ::testing::UnitTest::GetInstance()->successful_test_count() == 0;
+    EXPECT_TRUE(ComparedOnDevice() > 0 || skipped) << "nothing ran on the device";
     CompareAllOnDevice(nullptr);
   }
 

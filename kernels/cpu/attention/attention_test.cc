@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/cpu/attention/attention_case_for_test.h"
 #include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
@@ -12,94 +13,16 @@
 namespace floe {
 namespace {
 
-struct Case {
-  int64_t batch, heads, queries, keys, features, width;
-  std::string q = "BTNH", k = "BTNH", v = "BTNH", out = "BTNH";
-  std::vector<int64_t> mask = {};  // empty: none
-  float scale = 0.4f;
-  std::optional<float> fill = {};  // the mask has bools
-  bool zero = false;
-};
-
-Shape ShapeOf(const std::string& layout, int64_t b, int64_t n, int64_t t, int64_t h) {
-  Shape shape;
-  for (const char c : layout) shape.push_back(c == 'B' ? b : c == 'N' ? n : c == 'T' ? t : h);
-  return shape;
-}
-
-double At(const Tensor& x, const std::string& layout, int64_t b, int64_t n, int64_t t, int64_t h) {
-  int64_t at = 0;
-  for (size_t i = 0; i < layout.size(); ++i) {
-    const char c = layout[i];
-    const int64_t size = x.shape().dim(static_cast<int>(i));
-    const int64_t place = c == 'B' ? b : c == 'N' ? n : c == 'T' ? t : h;
-    at = at * size + (size == 1 ? 0 : place);
-  }
-  return x.dtype() == DType::kBool ? x.as<bool>()[at] : x.as<float>()[at];
-}
-
-Attrs AttrsOf(const Case& c) {
-  Attrs attrs;
-  attrs.Set("q", c.q);
-  attrs.Set("k", c.k);
-  attrs.Set("v", c.v);
-  attrs.Set("out", c.out);
-  attrs.Set("scale", c.scale);
-  if (c.fill.has_value()) attrs.Set("fill", *c.fill);
-  attrs.Set("zero", c.zero);
-  return attrs;
-}
-
-std::vector<Tensor> InputsOf(const Case& c) {
-  std::vector<Tensor> inputs = {
-      RandomTensor(ShapeOf(c.q, c.batch, c.heads, c.queries, c.features), 1),
-      RandomTensor(ShapeOf(c.k, c.batch, c.heads, c.keys, c.features), 2),
-      RandomTensor(ShapeOf(c.v, c.batch, c.heads, c.keys, c.width), 3)};
-  if (!c.mask.empty()) inputs.push_back(RandomTensor(Shape(c.mask), 4));
-  if (c.fill.has_value()) {
-    const Tensor numbers = inputs.back();
-    inputs.back() = Tensor::Allocate(DType::kBool, numbers.shape());
-    for (int64_t i = 0; i < numbers.elements(); ++i)
-      static_cast<bool*>(inputs.back().mutable_data())[i] = numbers.as<float>()[i] > -0.3f;
-  }
-  return inputs;
-}
-
-double MaskAt(const Case& c, const Tensor& mask, int64_t b, int64_t n, int64_t t, int64_t s) {
-  const std::string all = c.q.size() == 4 ? "BNTH" : "BTH";
-  return At(mask, all.substr(all.size() - c.mask.size()), b, n, t, s);
-}
+using Case = AttentionCase;
 
 void ExpectAttention(const Case& c, int threads = 1) {
   const std::vector<Tensor> in = InputsOf(c);
   const auto out = RunKernel("Attention", AttrsOf(c), in, {.threads = threads});
   ASSERT_TRUE(out.ok()) << out.status();
   ASSERT_EQ((*out)[0].shape(), ShapeOf(c.out, c.batch, c.heads, c.queries, c.width));
-  for (int64_t i = 0; i < c.batch * c.heads * c.queries; ++i) {
-    const int64_t t = i % c.queries, n = i / c.queries % c.heads, b = i / c.queries / c.heads;
-    std::vector<double> weights;
-    std::vector<bool> masked(c.keys, false);
-    double sum = 0;
-    for (int64_t s = 0; s < c.keys; ++s) {
-      double score = 0;
-      for (int64_t h = 0; h < c.features; ++h)
-        score += At(in[0], c.q, b, n, t, h) * At(in[1], c.k, b, n, s, h);
-      score *= c.scale;
-      const double mask = c.mask.empty() ? 0 : MaskAt(c, in[3], b, n, t, s);
-      masked[s] = c.fill.has_value() && mask == 0;
-      score = masked[s] ? *c.fill : c.fill.has_value() ? score : score + mask;
-      weights.push_back(std::exp(score));
-      sum += weights.back();
-    }
-    for (int64_t h = 0; h < c.width; ++h) {
-      double want = 0;
-      for (int64_t s = 0; s < c.keys; ++s) {
-        if (!masked[s] || !c.zero) want += weights[s] / sum * At(in[2], c.v, b, n, s, h);
-      }
-      ASSERT_NEAR(At((*out)[0], c.out, b, n, t, h), want, 3e-6)
-          << b << " " << n << " " << t << " " << h;
-    }
-  }
+  const std::vector<double> want = ExactAttention(c, in);
+  for (size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR((*out)[0].as<float>()[i], want[i], 3e-6) << i;
 }
 
 TEST(Attention, EveryIsaMatchesFloat64) {

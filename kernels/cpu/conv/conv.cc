@@ -292,18 +292,17 @@ Made MakeConv(const KernelArgs& args) {
   return MakeChosen(args, candidates, WantedRoute(args.options.gemm));
 }
 
-// The options follow from the size of the whole model. Kernels of other ops are shared whatever it
-// is.
-std::string ConvOptionsKey(const KernelOptions& options) {
-  const ConvOptions& conv = options.conv;
-  return absl::StrCat(conv.fft ? "fft " : "direct ", conv.fft_growth, "|",
-                      conv.weights_stay_cached);
-}
-
 const KernelRegistrar kConv2D("Conv2D", DeviceKind::kCpu,
                               {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
                                DType::kInt32},
                               MakeConv, {.options_key = ConvOptionsKey});
 
 }  // namespace
+
+std::string ConvOptionsKey(const KernelOptions& options) {
+  const ConvOptions& conv = options.conv;
+  return absl::StrCat(conv.fft ? "fft " : "direct ", conv.fft_growth, "|",
+                      conv.weights_stay_cached);
+}
+
 }  // namespace floe::kernels

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -50,5 +51,9 @@ std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvNd&
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs& args,
                                                      const ops::ConvNd& window,
                                                      const Epilogue& epilogue);
+
+// For KernelTraits::options_key. The options follow from the size of the whole model. Kernels of
+// other ops are shared whatever it is.
+std::string ConvOptionsKey(const KernelOptions& options);
 
 }  // namespace floe::kernels

@@ -25,19 +25,30 @@ inline constexpr double kFftLargestWeight = 0x1p40, kFftSmallestWeight = 0x1p-40
 
 // A convolution as one of stride 1 over rows of `width` floats: s neighbouring input rows are one
 // row where the stride is s, and d interleaved sequences are independent where the dilation is d.
-struct FftConvPlan {
-  int points = 0;
+struct FftLine {
   int64_t taps = 0;      // rows under the filter
   int64_t width = 0;     // floats of a row
   int64_t columns = 0;   // output channels
   bool along_h = false;  // the dim that is not 1
-  double cost_us = 0;    // for one row of a batch, some rows together
+  int64_t out = 0;       // rows of the result
+  int64_t dilation = 1;
+  int64_t weights = 0;  // floats of the filter
+
+  // Tiles of an image, by a transform of so many points.
+  int64_t Tiles(int64_t points) const;
+};
+// Unset where transforms are not open to a convolution: types, shapes or weights that are not
+// known, two dims, few taps, weights beyond the bounds above.
+std::optional<FftLine> FftLineOf(const KernelArgs& args, const ops::ConvNd& window);
+
+struct FftConvPlan : FftLine {
+  int points = 0;
+  double cost_us = 0;  // for one row of a batch, some rows together
 
   int64_t tile() const { return points - taps + 1; }  // rows of the result
 };
 
-// Unset where the route is not open to a convolution: types, shapes or weights that are not known,
-// two dims, few taps, weights beyond the bounds above. ConvOptions::fft_growth bounds the points.
+// Unset where FftLineOf is, or ConvOptions::fft_growth leaves no points.
 std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd& window);
 
 // RESOURCE_EXHAUSTED where the memory budget has no room for the transformed weights.

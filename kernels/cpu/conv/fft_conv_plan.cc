@@ -25,13 +25,28 @@ double LargestWeight(const Tensor& weights, const FftKernels& kernels) {
   return value;
 }
 
-// The sizes of the one dim that counts.
-struct PlannedLine {
-  int axis;  // of the window
-  int64_t taps, in_c, out_c, out, stride, dilation;
-};
+// Above, the two passes of a transform leave the first cache.
+constexpr int64_t kMostNearPoints = 200;
 
-std::optional<PlannedLine> LineOf(const KernelArgs& args, const ops::ConvNd& window) {
+// Microseconds for one image.
+double CostOf(const FftConvPlan& plan, int64_t lanes, const ConvOptions& options) {
+  const ConvRates& rates = RatesOfIsa();
+  const auto rows = static_cast<double>(plan.Tiles(plan.points));
+  const auto planes = static_cast<double>(FftPlanes(plan.points));
+  const double matrix = static_cast<double>(plan.width * CeilDiv(plan.columns, lanes) * lanes);
+  // Short sums spend part of their time in the loads and stores around them.
+  const double used = static_cast<double>(plan.width) / static_cast<double>(plan.width + 8);
+  const double product = rows * planes * matrix / (rates.fft_macs_per_us * used);
+  const double bytes = static_cast<double>(FftWeightPlanes(plan.points)) * matrix * sizeof(float);
+  const int64_t blocks = CeilDiv(plan.width, 2 * lanes) + CeilDiv(plan.columns, 2 * lanes);
+  const double transforms = rows * static_cast<double>(blocks * plan.points) * rates.point_us *
+                            (plan.points > kMostNearPoints ? 1.5 : 1.0);
+  return TransformedConvCost(transforms, product, bytes, options);
+}
+
+}  // namespace
+
+std::optional<FftLine> FftLineOf(const KernelArgs& args, const ops::ConvNd& window) {
   const SymShape& input = args.inputs[0].type.shape;
   if (args.inputs[0].type.dtype != DType::kFloat32 || !args.inputs[1].has_constant() ||
       args.inputs[0].has_constant() || !input.rank_known() || input.rank() != 4)
@@ -51,59 +66,43 @@ std::optional<PlannedLine> LineOf(const KernelArgs& args, const ops::ConvNd& win
   if (filter.dim(other) != 1 || input.dim(window.axis(other)).size() != 1 || out[other] != 1 ||
       window.pads[other].low != 0)
     return std::nullopt;
-  const PlannedLine line = {axis,      filter.dim(axis),    filter.dim(2),        filter.dim(3),
-                            out[axis], window.stride[axis], window.dilation[axis]};
-  if (line.taps < kFewestTaps || (line.stride > 1 && line.dilation > 1)) return std::nullopt;
+  const int64_t taps = filter.dim(axis);
+  const int64_t stride = out[axis] > 1 ? window.stride[axis] : 1;
+  if (taps < kFewestTaps || (window.stride[axis] > 1 && window.dilation[axis] > 1))
+    return std::nullopt;
+  // Interleaved sequences of one result each are no convolutions any more.
+  if (out[axis] == 1 && window.dilation[axis] != 1) return std::nullopt;
+  const double largest = LargestWeight(args.inputs[1].constant, PickFft());
+  if (!(largest >= kFftSmallestWeight && largest <= kFftLargestWeight)) return std::nullopt;
+  FftLine line;
+  line.taps = CeilDiv(taps, stride);
+  line.width = stride * filter.dim(2);
+  line.columns = filter.dim(3);
+  line.along_h = axis == 0;
+  line.out = out[axis];
+  line.dilation = window.dilation[axis];
+  line.weights = filter.elements();
   return line;
 }
 
-// Above, the two passes of a transform leave the first cache.
-constexpr int64_t kMostNearPoints = 200;
-
-// Microseconds for one image.
-double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t lanes,
-              const ConvOptions& options) {
-  const ConvRates& rates = RatesOfIsa();
-  const int64_t tiles = std::min(dilation, out) * CeilDiv(CeilDiv(out, dilation), plan.tile());
-  const auto rows = static_cast<double>(tiles);
-  const auto planes = static_cast<double>(FftPlanes(plan.points));
-  const double matrix = static_cast<double>(plan.width * CeilDiv(plan.columns, lanes) * lanes);
-  // Short sums spend part of their time in the loads and stores around them.
-  const double used = static_cast<double>(plan.width) / static_cast<double>(plan.width + 8);
-  const double product = rows * planes * matrix / (rates.fft_macs_per_us * used);
-  const double bytes = static_cast<double>(FftWeightPlanes(plan.points)) * matrix * sizeof(float);
-  const int64_t blocks = CeilDiv(plan.width, 2 * lanes) + CeilDiv(plan.columns, 2 * lanes);
-  const double transforms = rows * static_cast<double>(blocks * plan.points) * rates.point_us *
-                            (plan.points > kMostNearPoints ? 1.5 : 1.0);
-  return TransformedConvCost(transforms, product, bytes, options);
+int64_t FftLine::Tiles(int64_t points) const {
+  return std::min(dilation, out) * CeilDiv(CeilDiv(out, dilation), points - taps + 1);
 }
 
-}  // namespace
-
 std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd& window) {
-  const std::optional<PlannedLine> line = LineOf(args, window);
+  const std::optional<FftLine> line = FftLineOf(args, window);
   if (!line.has_value()) return std::nullopt;
   const FftKernels kernels = PickFft();
-  const double largest = LargestWeight(args.inputs[1].constant, kernels);
-  if (!(largest >= kFftSmallestWeight && largest <= kFftLargestWeight)) return std::nullopt;
-  const int64_t stride = line->out > 1 ? line->stride : 1;
-  const int64_t dilation = line->out > 1 ? line->dilation : 1;
-  // Interleaved sequences of one result each are no convolutions any more.
-  if (line->dilation != dilation) return std::nullopt;
-  const double most_floats =
-      args.options.conv.fft_growth * static_cast<double>(line->taps * line->in_c * line->out_c);
+  const double most_floats = args.options.conv.fft_growth * static_cast<double>(line->weights);
   std::optional<FftConvPlan> best;
   for (const int points : FftPoints()) {
     FftConvPlan plan;
+    static_cast<FftLine&>(plan) = *line;
     plan.points = points;
-    plan.taps = CeilDiv(line->taps, stride);
-    plan.width = stride * line->in_c;
-    plan.columns = line->out_c;
-    plan.along_h = line->axis == 0;
     if (plan.tile() < 1) continue;
     const int64_t columns = CeilDiv(plan.columns, kernels.lanes) * kernels.lanes;
     if (static_cast<double>(FftWeightPlanes(points) * plan.width * columns) > most_floats) continue;
-    plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes, args.options.conv);
+    plan.cost_us = CostOf(plan, kernels.lanes, args.options.conv);
     if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
   }
   return best;

@@ -9,6 +9,7 @@
 #include "kernels/cpu/gemm/bf16_weights_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
+#include "kernels/cpu/recurrent/layer_case_for_test.h"
 #include "model/ops/recurrent_pair.h"
 
 namespace floe::kernels {
@@ -18,60 +19,6 @@ using ops::RecurrentCell;
 using ops::RecurrentFunction;
 using ops::RecurrentGate;
 using ops::RecurrentSpec;
-
-constexpr RecurrentCell kCells[] = {RecurrentCell::kLstm, RecurrentCell::kGruResetAfter,
-                                    RecurrentCell::kGruResetBefore, RecurrentCell::kSimple};
-
-struct LayerCase {
-  RecurrentSpec spec;
-  int64_t rows = 1, time = 1, in = 1;
-  bool one_state = false;  // one row of states for the whole batch
-
-  std::string Name() const {
-    return absl::StrCat(RecurrentCellName(spec.cell), " units ", spec.units, " rows ", rows,
-                        " time ", time, " steps ", spec.steps, " in ", in, " backwards ",
-                        spec.backwards, " projected ", spec.projected, " masked ", spec.masked,
-                        " zero ", spec.zero_output, " sequence ", spec.sequence);
-  }
-  std::vector<Tensor> Inputs() const {
-    const int64_t columns = spec.columns() * spec.units, states = one_state ? 1 : rows;
-    std::vector<Tensor> inputs = {RandomTensor({rows, time, spec.projected ? columns : in}, 1),
-                                  RandomTensor({states, spec.units}, 2)};
-    if (spec.has_c()) inputs.push_back(RandomTensor({states, spec.units}, 3));
-    if (spec.masked) {
-      Tensor mask = Tensor::Allocate(DType::kBool, {rows, time});
-      for (int64_t i = 0; i < mask.elements(); ++i)
-        static_cast<bool*>(mask.mutable_data())[i] = (i * 7 + i / 3) % 5 > 1;
-      inputs.push_back(mask);
-    }
-    if (!spec.projected) inputs.push_back(RandomTensor({in, columns}, 4));
-    inputs.push_back(RandomTensor({spec.units, columns}, 5));
-    inputs.push_back(RandomTensor({columns}, 6));
-    if (spec.rb() >= 0) inputs.push_back(RandomTensor({spec.units}, 7));
-    return inputs;
-  }
-  uint64_t Weights() const {
-    return ((uint64_t{1} << spec.inputs()) - 1) & ~((uint64_t{1} << spec.weights()) - 1);
-  }
-};
-
-RecurrentSpec SpecOf(RecurrentCell cell, int64_t units,
-                     RecurrentFunction gate = RecurrentFunction::kSigmoid,
-                     RecurrentFunction value = RecurrentFunction::kTanh) {
-  RecurrentSpec spec;
-  spec.cell = cell;
-  spec.units = units;
-  spec.sequence = true;
-  const RecurrentGate s{gate, 0.2f, 0.5f}, t{value, 0.2f, 0.5f};
-  if (cell == RecurrentCell::kLstm) {
-    spec.gates = {s, s, t, s, t};
-  } else if (cell == RecurrentCell::kSimple) {
-    spec.gates = {t};
-  } else {
-    spec.gates = {s, s, t};
-  }
-  return spec;
-}
 
 double Function(const RecurrentGate& gate, double x) {
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
@@ -237,7 +184,7 @@ using FusedRecurrent = OnEveryIsa;
 
 TEST_F(FusedRecurrent, EveryCellAtOddSizes) {
   ForEach([] {
-    for (const RecurrentCell cell : kCells) {
+    for (const RecurrentCell cell : kRecurrentCellsToTest) {
       for (const int64_t units : {1, 3, 4, 15, 16, 17, 33, 70}) {
         for (const int64_t rows : {1, 2, 3, 5, 13}) {
           ExpectLayer({SpecOf(cell, units), rows, 3, 5});
@@ -250,7 +197,7 @@ TEST_F(FusedRecurrent, EveryCellAtOddSizes) {
 
 TEST_F(FusedRecurrent, LongSequencesInPieces) {
   ForEach([] {
-    for (const RecurrentCell cell : kCells) {
+    for (const RecurrentCell cell : kRecurrentCellsToTest) {
       for (const int64_t rows : {1, 7, 101}) {
         for (const bool backwards : {false, true}) {
           LayerCase layer{SpecOf(cell, 5), rows, rows == 1 ? 211 : 30, 3};
@@ -267,7 +214,7 @@ TEST_F(FusedRecurrent, LongSequencesInPieces) {
 
 TEST_F(FusedRecurrent, EveryFunction) {
   ForEach([] {
-    for (const RecurrentCell cell : kCells) {
+    for (const RecurrentCell cell : kRecurrentCellsToTest) {
       for (int f = 0; f <= static_cast<int>(RecurrentFunction::kHardSigmoid); ++f) {
         SCOPED_TRACE(f);
         const auto function = static_cast<RecurrentFunction>(f);
@@ -280,7 +227,7 @@ TEST_F(FusedRecurrent, EveryFunction) {
 
 TEST_F(FusedRecurrent, MasksStatesAndSequences) {
   ForEach([] {
-    for (const RecurrentCell cell : kCells) {
+    for (const RecurrentCell cell : kRecurrentCellsToTest) {
       for (int flags = 0; flags < 16; ++flags) {
         LayerCase layer{SpecOf(cell, 6), 3, 7, 2};
         layer.spec.masked = (flags & 1) != 0;
@@ -297,7 +244,7 @@ TEST_F(FusedRecurrent, MasksStatesAndSequences) {
 // The bits of a row are the same in any batch, at any place, on any number of threads.
 TEST_F(FusedRecurrent, RowsDoNotDependOnTheBatch) {
   ForEach([] {
-    for (const RecurrentCell cell : kCells) {
+    for (const RecurrentCell cell : kRecurrentCellsToTest) {
       LayerCase all{SpecOf(cell, 37), 19, 23, 11}, one = all;
       one.rows = 1;
       const std::vector<Tensor> inputs = all.Inputs();
@@ -363,7 +310,7 @@ TEST_F(FusedRecurrent, PairsHaveTheBitsOfTheirLayers) {
 
 TEST_F(FusedRecurrent, Bf16WeightsHaveTheBitsOfRoundedFloats) {
   ForEach([] {
-    for (const RecurrentCell cell : kCells) {
+    for (const RecurrentCell cell : kRecurrentCellsToTest) {
       for (const RecurrentFunction value : {RecurrentFunction::kTanh, RecurrentFunction::kRelu}) {
         for (const auto& [rows, units] :
              std::vector<std::pair<int, int>>{{1, 19}, {1, 70}, {2, 19}, {5, 70}, {13, 19}}) {
@@ -383,7 +330,7 @@ TEST_F(FusedRecurrent, Bf16WeightsHaveTheBitsOfRoundedFloats) {
 // A NaN or an infinity in one row stays there.
 TEST_F(FusedRecurrent, NanStaysInItsRow) {
   ForEach([] {
-    for (const RecurrentCell cell : kCells) {
+    for (const RecurrentCell cell : kRecurrentCellsToTest) {
       const LayerCase layer{SpecOf(cell, 9), 4, 3, 2};
       std::vector<Tensor> inputs = layer.Inputs();
       auto* x = static_cast<float*>(inputs[0].mutable_data());

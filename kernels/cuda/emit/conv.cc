@@ -1,5 +1,5 @@
-// Conv2D and Conv3D, and the gradients by their input, which are convolutions too: one for each
-// phase of the stride.
+// Conv2D, directly or by transforms, and Conv3D, and the gradients by their input, which are
+// convolutions too: one for each phase of the stride.
 #include "kernels/cuda/emit/conv.h"
 
 #include <algorithm>
@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/candidates.h"
 #include "kernels/cpu/conv/conv_nd.h"
+#include "kernels/cuda/emit/fft_conv.h"
 #include "kernels/cuda/emit/product.h"
 #include "kernels/cuda/emit/winograd.h"
 
@@ -233,13 +235,22 @@ template <int kSpatial>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeForward(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
   FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(conv.channels_first));
-  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+  const auto direct = [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
     return std::make_unique<ForwardConv>(args, conv);
   };
-  if (kSpatial != 2 || args.options.precision != Precision::kFloat32) return make();
-  std::vector<Candidate> candidates = WinogradCandidates(args, conv);
-  if (candidates.empty()) return make();
-  candidates.insert(candidates.begin(), {"implicit", PlainConvCost(args, conv), true, make});
+  // The others compute in float32 alone.
+  const bool choose = kSpatial == 2 && args.options.precision == Precision::kFloat32;
+  const auto fft = choose ? PlanFftOnDevice(args, conv) : std::nullopt;
+  std::vector<Candidate> candidates;
+  if (choose) candidates = WinogradCandidates(args, conv);
+  if (fft.has_value()) {
+    candidates.push_back(
+        {"fft", fft->cost_us, true, [&] { return MakeFftOnDevice(args, conv, *fft); }});
+  }
+  if (candidates.empty() && args.options.routes.count(args.node.name) == 0) return direct();
+  const std::optional<double> cost =
+      fft.has_value() ? std::optional(fft->direct_cost_us) : PlainConvCost(args, conv);
+  candidates.insert(candidates.begin(), {"gemm", cost, true, direct});
   return MakeChosen(args, candidates);
 }
 
@@ -294,7 +305,8 @@ bool ComputesBackward(const KernelArgs& args) {
 }
 
 const KernelRegistrar kConv2D("Conv2D", DeviceKind::kCuda, {DType::kFloat32}, MakeForward<2>,
-                              {.computes = ComputesForward<2>});
+                              {.options_key = kernels::ConvOptionsKey,
+                               .computes = ComputesForward<2>});
 const KernelRegistrar kConv3D("Conv3D", DeviceKind::kCuda, {DType::kFloat32}, MakeForward<3>,
                               {.computes = ComputesForward<3>});
 // Found by the type of input_sizes.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/aligned_buffer.h"
 #include "base/status.h"
+#include "kernels/cpu/gemm/gemm_operands.h"
 #include "kernels/cpu/recurrent/recurrent.h"
 #include "kernels/cuda/emit/product.h"
 
@@ -80,9 +81,9 @@ class Recurrent final : public DeviceKernel {
   absl::Span<const Tensor> Weights() const override { return weights_; }
   bool NeedsInput(int i) const override { return i != spec_.w() || weights_.empty(); }
 
-  int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape>) const override {
-    if (spec_.projected) return 0;
-    return static_cast<int64_t>(sizeof(float)) * inputs[0].dim(0) * inputs[0].dim(1) * columns();
+  int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                       absl::Span<const Shape> outputs) const override {
+    return kernels::ScratchPieces::Bytes({StateFloats(outputs[1].dim(0)), InputFloats(inputs[0])});
   }
 
   void Emit(const DeviceAddresses& addresses, std::vector<Launch>* launches) const override {
@@ -90,13 +91,15 @@ class Recurrent final : public DeviceKernel {
     const absl::StatusOr<RecurrentSizes> size = RecurrentSizes::Of(spec_, addresses.inputs);
     // ComputesRecurrent() has seen that the sizes fit.
     if (!size.ok() || size->rows == 0) return;
-    const auto* z = addresses.in(0).as<float>();
-    if (!spec_.projected) {
-      z = reinterpret_cast<const float*>(addresses.scratch);
-      EmitInput(addresses, launches);
-    }
+    kernels::ScratchPieces pieces(addresses.scratch);
     RecurrentArgs args = {};
-    args.z = z;
+    args.state = pieces.Floats(StateFloats(size->rows));
+    args.z = addresses.in(0).as<float>();
+    if (!spec_.projected) {
+      float* const product = pieces.Floats(InputFloats(x));
+      EmitInput(addresses, product, launches);
+      args.z = product;
+    }
     args.z_row = x.dim(0) == 1 ? 0 : x.dim(1) * columns();
     args.bias = addresses.in(spec_.b()).as<float>();
     if (spec_.rb() >= 0) args.inner_bias = addresses.in(spec_.rb()).as<float>();
@@ -125,18 +128,32 @@ class Recurrent final : public DeviceKernel {
     args.time = static_cast<int32_t>(size->time);
     args.steps = static_cast<int32_t>(size->steps);
     args.units = static_cast<int32_t>(spec_.units);
+    args.columns = static_cast<int32_t>(spec_.columns());
     args.kind = KindOf(spec_.cell);
     args.backwards = spec_.backwards;
     args.zero_output = spec_.zero_output;
-    launches->push_back(
-        Launch::Of(KernelId::recurrent, {Blocks(size->rows, kRecurrentRows), 1, 1}, args));
+    const RecurrentRoom room = Room();
+    const KernelId kernel = room == RecurrentRoom::kAll      ? KernelId::recurrent_kept
+                            : room == RecurrentRoom::kStates ? KernelId::recurrent
+                                                             : KernelId::recurrent_wide;
+    launches->push_back(Launch::Of(kernel, {Blocks(size->rows, kRecurrentRows), 1, 1}, args));
   }
 
  private:
   size_t w() const { return static_cast<size_t>(spec_.w()); }
   int64_t columns() const { return spec_.columns() * spec_.units; }
+  RecurrentRoom Room() const { return RecurrentRoomFor(spec_.units, spec_.columns()); }
+  // Affine in the rows, and enough for whole blocks of them.
+  int64_t StateFloats(int64_t rows) const {
+    if (Room() != RecurrentRoom::kNone) return 0;
+    return (rows + kRecurrentRows - 1) * RecurrentStateFloats(spec_.units) / kRecurrentRows;
+  }
+  int64_t InputFloats(const Shape& x) const {
+    return spec_.projected ? 0 : x.dim(0) * x.dim(1) * columns();
+  }
 
-  void EmitInput(const DeviceAddresses& addresses, std::vector<Launch>* launches) const {
+  void EmitInput(const DeviceAddresses& addresses, float* product,
+                 std::vector<Launch>* launches) const {
     const Shape& x = addresses.in(0).shape;
     GemmArgs args = {};
     args.a = addresses.in(0).as<float>();
@@ -145,8 +162,9 @@ class Recurrent final : public DeviceKernel {
     args.b = weights_.empty()
                  ? PlainFactor(addresses.in(spec_.w()).as<float>(), columns(), 1, columns(), 4)
                  : PackedFactor(addresses.weight<float>(0), columns());
-    args.c = reinterpret_cast<float*>(addresses.scratch);
+    args.c = product;
     args.c_row = columns();
+    args.a_vectors = x.dim(2) % 4 == 0 && Aligned(args.a);
     args.c_vectors = columns() % 4 == 0 && Aligned(args.c);
     args.m = static_cast<int32_t>(x.dim(0) * x.dim(1));
     args.n = static_cast<int32_t>(columns());
@@ -167,7 +185,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const KernelArgs& args) {
 // Rows may be rows; all else is known and fits.
 bool ComputesRecurrent(const KernelArgs& args) {
   const auto spec = RecurrentSpec::FromAttrs(args.node.attrs);
-  if (!spec.ok() || spec->units > kRecurrentUnits || spec->units == 0) return false;
+  constexpr int64_t kMostUnits = 1 << 14;  // places in r are counted in 32 bits
+  if (!spec.ok() || spec->units > kMostUnits || spec->units == 0) return false;
   if (static_cast<int>(args.inputs.size()) != spec->inputs()) return false;
   for (const ValueInfo& input : args.inputs) {
     if (!KnownInside(input.type.shape)) return false;

@@ -79,7 +79,7 @@ double ErrorOf(const WinogradCase& c, const std::vector<Tensor>& inputs, const T
 TEST(WinogradOnDeviceTest, IsNearlyAsExactAsPlainSums) {
   const WinogradCase c = {2, 13, 11, 64, 20};
   const std::vector<Tensor> inputs = InputsOf(c);
-  const double plain = ErrorOf(c, inputs, RunByRoute(c, inputs, "implicit")),
+  const double plain = ErrorOf(c, inputs, RunByRoute(c, inputs, "gemm")),
                two = ErrorOf(c, inputs, RunByRoute(c, inputs, "winograd2x2")),
                four = ErrorOf(c, inputs, RunByRoute(c, inputs, "winograd4x4"));
   std::printf("plain %.1e, 2x2 %.1e, 4x4 %.1e of a window's terms\n", plain, two, four);
@@ -106,7 +106,7 @@ TEST(WinogradOnDeviceTest, AgreesWithPlainSumsInEveryOrderAndBatch) {
       inputs.push_back(
           RandomTensor(Shape({c.images, c.height - less, c.width - less, c.columns}), 4));
     }
-    const Tensor plain = RunByRoute(c, inputs, "implicit");
+    const Tensor plain = RunByRoute(c, inputs, "gemm");
     const std::vector<double> want(plain.as<float>(), plain.as<float>() + plain.elements());
     for (const std::string route : {"winograd2x2", "winograd4x4"}) {
       SCOPED_TRACE(route);
@@ -136,7 +136,7 @@ TEST(WinogradOnDeviceTest, ComputesUnevenTilesByPlainSums) {
     SCOPED_TRACE(odd);
     std::vector<Tensor> inputs = InputsOf(c);
     static_cast<float*>(inputs[0].mutable_data())[(5 * 12 + 5) * 8 + 3] = odd;
-    const Tensor plain = RunByRoute(c, inputs, "implicit");
+    const Tensor plain = RunByRoute(c, inputs, "gemm");
     for (const std::string route : {"winograd2x2", "winograd4x4"}) {
       const Tensor got = RunByRoute(c, inputs, route);
       int same = 0;
@@ -182,7 +182,7 @@ TEST(WinogradOnDeviceTest, IsChosenByTheLayer) {
     return made.ok() ? (*made)->choice().chosen : "";
   };
   EXPECT_EQ(chosen({1, 28, 28, 128, 128}), "winograd4x4");
-  EXPECT_EQ(chosen({1, 28, 28, 8, 8}), "implicit");
+  EXPECT_EQ(chosen({1, 28, 28, 8, 8}), "gemm");
   EXPECT_EQ(chosen({1, 28, 28, 130, 128}), "");  // channels are no fours: nothing to choose from
 }
 
