@@ -21,6 +21,7 @@ class DeviceWeights {
       const Program& program, std::shared_ptr<cuda::Device> device);
 
   const std::shared_ptr<cuda::Device>& device() const { return device_; }
+  size_t bytes() const { return buffer_.size(); }
   // Where the bytes of the program's tensor are; null: it is none of them.
   std::byte* Find(const void* on_host) const {
     const auto found = places_.find(on_host);

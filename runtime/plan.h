@@ -91,6 +91,12 @@ class DeviceWeights;
 class SlotViews;
 class StaticSteps;
 
+// An island as status shows it.
+struct IslandInfo {
+  std::string name;
+  int nodes = 0;  // that compute something
+};
+
 // What a compiled signature and all its plans share: the graph after the passes, kernels, packed
 // weights.
 struct Program {

@@ -40,6 +40,16 @@ class Device {
   // UNAVAILABLE, with the reason, once the device is lost.
   absl::Status CheckAlive() const;
 
+  // Runs of islands, since it was opened: those that it did, those that it did not, and how many of
+  // the latter the host computed (OnDeviceError::kCpu).
+  int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  int64_t failed_runs() const { return failed_runs_.load(std::memory_order_relaxed); }
+  int64_t answered_by_cpu() const { return answered_by_cpu_.load(std::memory_order_relaxed); }
+  void CountRun(bool done) {
+    (done ? runs_ : failed_runs_).fetch_add(1, std::memory_order_relaxed);
+  }
+  void CountAnsweredByCpu() { answered_by_cpu_.fetch_add(1, std::memory_order_relaxed); }
+
  private:
   Device(std::shared_ptr<const Library> library, int index, int64_t memory_limit_bytes);
   absl::Status Start();
@@ -52,6 +62,7 @@ class Device {
   const DeviceBudget budget_;
   FloeCudaDevice properties_ = {};
   std::atomic<bool> lost_{false};
+  std::atomic<int64_t> runs_{0}, failed_runs_{0}, answered_by_cpu_{0};
   mutable Mutex mutex_;
   std::string why_lost_ ABSL_GUARDED_BY(mutex_);
 };
