@@ -13,6 +13,7 @@
 #include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "kernels/cuda/device/device_budget.h"
+#include "kernels/cuda/device/device_gate.h"
 #include "kernels/cuda/device/open_library.h"
 
 namespace floe::cuda {
@@ -31,6 +32,7 @@ class Device {
   const Library& library() const { return *library_; }
   const FloeCudaLibrary& calls() const { return library_->calls(); }
   const DeviceBudget& budget() const { return budget_; }
+  DeviceGate& gate() { return gate_; }
 
   // The status of what a call returned. `what` says what was being done. After an error that CUDA
   // does not recover from the device is lost, for good.
@@ -48,7 +50,10 @@ class Device {
   void CountRun(bool done) {
     (done ? runs_ : failed_runs_).fetch_add(1, std::memory_order_relaxed);
   }
-  void CountAnsweredByCpu() { answered_by_cpu_.fetch_add(1, std::memory_order_relaxed); }
+  void CountAnsweredByCpu() {
+    answered_by_cpu_.fetch_add(1, std::memory_order_relaxed);
+    if (DeviceGate::User* const user = ScopedDeviceUser::Current()) user->CountAnsweredByCpu();
+  }
 
  private:
   Device(std::shared_ptr<const Library> library, int index, int64_t memory_limit_bytes);
@@ -60,6 +65,7 @@ class Device {
   const int index_;
   const std::string name_;
   const DeviceBudget budget_;
+  DeviceGate gate_;
   FloeCudaDevice properties_ = {};
   std::atomic<bool> lost_{false};
   std::atomic<int64_t> runs_{0}, failed_runs_{0}, answered_by_cpu_{0};
