@@ -84,9 +84,24 @@ def test_answers_are_tensorflows_and_a_row_alone_has_the_same_bits(folder):
         assert (device["device"], device["name"], device["compute_capability"]) == ("cuda:0", "Fake H100", "9.0")
         assert int(device["memory_limit_bytes"]) == int(device["total_bytes"]) // 100 * 90
         assert 0 < int(device["memory_bytes"]) < int(device["memory_limit_bytes"])
+        assert int(device["runs"]) >= 12 and int(device["failed_runs"]) == 0
         text = subprocess.run([FLOECTL, "status", "--target", server.target, "--model", "mnist_conv"], capture_output=True, text=True)
         assert "and a trial of" in server.log() and set((folder / "processes").read_text().split()) == {str(server.process.pid)}
         assert "Fake H100, compute capability 9.0" in text.stdout and "on cuda:0: " in text.stdout
+
+
+def test_runs_that_fail_and_the_cpu_that_answers(folder):
+    x = digits()[:3]
+    models = {"mnist_beginner": ["on_device_error: cpu"], "mnist_conv": ["device: cpu"]}
+    with start(folder, models) as server, server.client() as client:
+        want = client.softmax("mnist_beginner", x)
+        (folder / "fails").write_text(str(LAUNCH_FAILURE))
+        np.testing.assert_allclose(client.softmax("mnist_beginner", x), want, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(client.softmax("mnist_beginner", x[:1]), want[:1], rtol=1e-4, atol=1e-6)
+        found = place(server, "mnist_beginner")
+        assert int(found["answered_by_cpu"]) >= 2 and "lost" in found["error"]
+        assert client.check("model/mnist_beginner") == SERVING and client.check() == SERVING
+        server.wait_until(lambda: "were computed by the CPU" in server.log())
 
 
 def test_a_lost_device_fails_its_models_alone(folder):
