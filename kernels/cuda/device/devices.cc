@@ -1,6 +1,7 @@
 #include "kernels/cuda/device/devices.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,9 @@ Devices::Opened Devices::OpenAll() const {
   Opened opened;
   const auto library = Library::Open();
   if (!library.ok()) {
-    opened.no_library = absl::IsNotFound(library.status());
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing sets it
+    const bool named = std::getenv("FLOE_CUDA_LIBRARY") != nullptr;
+    opened.no_library = absl::IsNotFound(library.status()) && !named;
     opened.why_none = library.status();
     return opened;
   }
