@@ -13,6 +13,7 @@
 #include "base/printable_stream.h"
 #include "cli/usage.h"
 #include "cli/version.h"
+#include "config/config.h"
 #include "kernels/kernel.h"
 #include "runtime/passes/passes.h"
 
@@ -46,6 +47,18 @@ const char* InsteadOfFlagHere(const std::string& name) {
 }
 
 }  // namespace
+
+CLI::Option* AddDeviceOption(CLI::App& app, std::string& value, const std::string& help) {
+  return app.add_option("--device", value, help)
+      ->type_name("DEVICE")
+      ->check([](const std::string& text) {
+        const auto choice = DeviceChoice::Parse(text);
+        return choice && choice->kind != DeviceChoice::Kind::kAuto
+                   ? std::string()
+                   : absl::StrCat("'", text, "' is none of cpu, cuda, cuda:N");
+      })
+      ->capture_default_str();
+}
 
 CLI::Option* AddGemmOption(CLI::App& app, std::string& value) {
   return app

@@ -46,6 +46,10 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
 
 // --gemm NAME, checked while parsing.
 CLI::Option* AddGemmOption(CLI::App& app, std::string& value);
+// --device: cpu, cuda or cuda:N.
+inline constexpr char kDeviceHelp[] =
+    "What computes it: cpu; cuda, the first GPU; or cuda:1 and the like";
+CLI::Option* AddDeviceOption(CLI::App& app, std::string& value, const std::string& help);
 // --precision float32 or bf16, checked while parsing.
 CLI::Option* AddPrecisionOption(CLI::App& app, Precision& precision);
 // --disable-pass NAME, repeatable, checked while parsing.

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 struct InspectArguments {
   std::string file;
-  std::string gemm = "auto";
+  std::string gemm = "auto", device = "cpu";
   InspectOptions inspect;
   const CLI::Option* rows_given = nullptr;
   bool nodes = false, plan = false, json = false;
@@ -109,6 +109,7 @@ absl::Status Run(InspectArguments& options, Context& context) {
   const auto gemm = GemmBackendFromName(options.gemm);
   if (!gemm.ok()) return gemm.status();
   options.inspect.local.compile.kernels.gemm = *gemm;
+  if (options.device != "cpu") options.inspect.local.compile.islands = Placement{DeviceKind::kCuda};
   if (options.rows_given->count() != 0) options.inspect.plan_rows = options.inspect.rows;
   FLOE_ASSIGN_OR_RETURN(const std::string file, FindModelFile(options.file, context.err));
   InspectReport report;
@@ -162,16 +163,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
                    "Size of unknown non-batch dimensions (default: one that fits)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command
-      ->add_option_function<std::string>(
-          "--device",
-          [options](const std::string& device) {
-            if (device == "cuda")
-              options->inspect.local.compile.islands = Placement{DeviceKind::kCuda};
-          },
-          "Whose plan: cpu, or cuda, which need not be there (default cpu)")
-      ->type_name("DEVICE")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+  AddDeviceOption(*command, options->device, "Whose plan: cpu, or cuda, which need not be there");
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
   AddPrecisionOption(*command, options->inspect.local.compile.kernels.precision);

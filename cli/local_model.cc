@@ -12,6 +12,8 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "cli/string_array.h"
+#include "config/config.h"
+#include "kernels/cuda/device/devices.h"
 #include "runtime/shape_hints.h"
 
 namespace floe::cli {
@@ -88,6 +90,16 @@ absl::StatusOr<const Signature::Variant*> ChooseVariant(const Signature& signatu
 }
 
 }  // namespace
+
+absl::Status UseDevice(const std::string& device, CompileOptions* options) {
+  const DeviceChoice choice = DeviceChoice::Parse(device).value_or(DeviceChoice{});
+  if (choice.kind != DeviceChoice::Kind::kCuda) return absl::OkStatus();
+  // Nobody limits what a tool allocates there.
+  cuda::Devices devices([](int64_t) { return int64_t{0}; });
+  FLOE_ASSIGN_OR_RETURN(auto opened, devices.Find(std::max(choice.index, 0)));
+  options->islands = Placement{.device = DeviceKind::kCuda, .on = std::move(opened)};
+  return absl::OkStatus();
+}
 
 absl::StatusOr<LocalModel> LoadLocal(const std::string& path, const LocalOptions& options) {
   ImportOptions import;

@@ -24,6 +24,10 @@ struct LocalOptions {
   bool any_signature = false;              // without serving_default the first one will do
 };
 
+// For --device: `cpu`, `cuda` (the first) or `cuda:N`. Opens the device, and sends islands to it.
+// Errors say why there is none, and the way out.
+absl::Status UseDevice(const std::string& device, CompileOptions* options);
+
 // A loaded file and one of its signatures.
 struct LocalModel {
   ModelHandle model;

@@ -85,6 +85,7 @@ void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
   AddTagsOption(command, options.local.tags);
   command.add_flag("--by-position", options.by_position,
                    "Feed the arrays in the order of the signature");
+  AddDeviceOption(command, options.device, kDeviceHelp);
   AddGemmOption(command, options.gemm);
   AddPrecisionOption(command, options.local.compile.kernels.precision)
       ->each([&options](const std::string&) { options.precision_given = true; });
@@ -96,6 +97,7 @@ absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options, std::ostream
   MeasuredModel model;
   LocalOptions local = options->local;
   FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options->gemm));
+  FLOE_RETURN_IF_ERROR(UseDevice(options->device, &local.compile));
   if (!options->inputs.empty()) {
     FLOE_ASSIGN_OR_RETURN(model.arrays, ReadNpz(options->inputs));
   }

@@ -20,7 +20,7 @@ struct MeasureOptions {
   std::string file;  // as of FindModelFile, or the name of a model that `target` serves
   std::string inputs;
   Target target;
-  std::string gemm = "auto";
+  std::string gemm = "auto", device = "cpu";
   LocalOptions local;  // but for `gemm`
   bool precision_given = false;
   int64_t unknown_dim = 0;  // 0: one that fits

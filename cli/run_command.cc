@@ -17,7 +17,7 @@ namespace {
 
 struct RunOptions {
   std::string file, inputs, outputs;
-  std::string gemm = "auto";
+  std::string gemm = "auto", device = "cpu";
   LocalOptions local;  // but for `gemm`
   std::vector<std::string> shapes;
   bool by_position = false;
@@ -47,6 +47,7 @@ absl::StatusOr<std::pair<std::string, Shape>> ParseShape(const std::string& text
 absl::Status Run(const RunOptions& options, Context& context) {
   LocalOptions local = options.local;
   FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options.gemm));
+  FLOE_RETURN_IF_ERROR(UseDevice(options.device, &local.compile));
   MatchOptions match;
   match.by_position = options.by_position;
   for (const std::string& text : options.shapes) {
@@ -125,6 +126,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_flag("--stored", options->stored, "Write the results without compression");
+  AddDeviceOption(*command, options->device, kDeviceHelp);
   AddGemmOption(*command, options->gemm);
   AddPrecisionOption(*command, options->local.compile.kernels.precision);
   AddDisablePassOption(*command, options->local.compile.disabled_passes);

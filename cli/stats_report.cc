@@ -52,6 +52,7 @@ std::string RequestsText(const VersionStats& version, const VersionStats* before
 
 // What an operator should know first.
 std::string NoteOf(const VersionStats& version) {
+  if (!version.place().error().empty()) return version.place().error();
   if (version.stuck_runs_size() > 0) return absl::StrCat(version.stuck_runs_size(), " stuck runs");
   if (!version.load_stage().empty())
     return absl::StrFormat("%s, for %.0f s", version.load_stage(), version.loading_seconds());
@@ -62,6 +63,45 @@ std::string UptimeText(double seconds) {
   if (seconds < 120) return absl::StrFormat("%.0f s", seconds);
   if (seconds < 7200) return absl::StrFormat("%.0f min", seconds / 60);
   return absl::StrFormat("%.1f h", seconds / 3600);
+}
+
+std::string Human(int64_t bytes) { return HumanBytes(static_cast<double>(bytes)); }
+
+void PrintDevices(const BackendStats& backend, std::ostream& out) {
+  if (!backend.why_cpu().empty())
+    out << "models are computed by the CPU: " << Escaped(backend.why_cpu()) << "\n";
+  for (const DeviceStats& device : backend.devices()) {
+    out << device.device();
+    if (!device.name().empty()) {
+      out << " (" << Escaped(device.name()) << ", compute capability "
+          << device.compute_capability() << ", " << Escaped(backend.versions()) << "): memory "
+          << Human(device.memory_bytes());
+      if (device.memory_limit_bytes() > 0) out << " of " << Human(device.memory_limit_bytes());
+      out << "; " << device.runs() << " runs";
+      if (device.failed_runs() > 0)
+        out << ", " << device.failed_runs() << " failed, " << device.answered_by_cpu()
+            << " of them computed by the CPU";
+    }
+    if (!device.error().empty()) out << ": " << Escaped(device.error());
+    out << "\n";
+  }
+}
+
+void PrintPlace(const PlaceStats& place, std::ostream& out) {
+  if (place.islands().empty()) {
+    if (!place.why_cpu().empty()) out << "  on the CPU: " << Escaped(place.why_cpu()) << "\n";
+    return;
+  }
+  out << "  on " << place.device() << ": " << Human(place.device_bytes()) << " of weights";
+  constexpr int kShown = 8;
+  for (int i = 0; i < std::min(kShown, place.islands_size()); ++i)
+    out << (i == 0 ? "; " : ", ") << Escaped(place.islands(i).name()) << " ("
+        << place.islands(i).nodes() << " nodes)";
+  if (place.islands_size() > kShown) out << " and " << place.islands_size() - kShown << " more";
+  out << "\n";
+  if (place.answered_by_cpu() > 0)
+    out << "  " << place.answered_by_cpu() << " runs failed there and were computed by the CPU\n";
+  if (!place.error().empty()) out << "  " << Escaped(place.error()) << "\n";
 }
 
 void PrintLabels(const ModelStats& model, std::ostream& out) {
@@ -126,12 +166,13 @@ void PrintServer(const ServerStats& server, std::ostream& out) {
     out << "; " << server.abandoned_versions() << " abandoned versions hold "
         << server.abandoned_threads() << " threads";
   out << "\n";
+  PrintDevices(server.backend(), out);
 }
 
 void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, double seconds,
                  std::ostream& out) {
   Table table({"MODEL", "VERSION", "STATE", "REQUESTS", "ERRORS", "QUEUE", "WAIT p50/p99",
-               "BATCH ROWS", "RUN p50/p99", "MEMORY", "NOTE"});
+               "BATCH ROWS", "RUN p50/p99", "MEMORY", "DEVICE", "NOTE"});
   for (const ModelStats& model : stats.models()) {
     if (model.versions().empty()) table.Add({model.name(), "-", "no version found"});
     for (const VersionStats& one : model.versions()) {
@@ -142,7 +183,8 @@ void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, 
                  RequestsText(one, then, seconds), absl::StrCat(Asked(one) - Answered(one)),
                  absl::StrCat(one.queued_requests()), TimesText(one.queue_wait()),
                  absl::StrFormat("%.3g", one.mean_batch_rows()), TimesText(one.run()),
-                 HumanBytes(static_cast<double>(one.memory_bytes())), NoteOf(one)});
+                 Human(one.memory_bytes()),
+                 one.place().device().empty() ? "-" : one.place().device(), NoteOf(one)});
     }
   }
   table.Print(out);
@@ -161,6 +203,7 @@ void PrintDetails(const GetStatsResponse& stats, std::ostream& out) {
         out << "  refused: queue full " << one.refused_full() << ", deadline too near "
             << one.refused_late() << "; expired " << one.expired() << "; batches run again "
             << one.reruns() << "\n";
+      PrintPlace(one.place(), out);
       if (!one.last_internal_error().empty())
         out << "  last internal error: " << one.last_internal_error() << "\n";
       for (const StuckRun& run : one.stuck_runs())

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/on_device_error.h"
 #include "base/precision.h"
 
 namespace floe {
@@ -71,6 +72,15 @@ enum class TrialLoad : uint8_t { kAlways, kUpdates, kNever };
 // What a caller hears when a model's queue is full.
 enum class FullStatus : uint8_t { kResourceExhausted, kUnavailable };
 
+// Where a model may be computed: `auto`, `cpu`, `cuda` or `cuda:N`.
+struct DeviceChoice {
+  enum class Kind : uint8_t { kAuto, kCpu, kCuda };
+  Kind kind = Kind::kAuto;
+  int index = -1;  // of kCuda: which device; -1: any
+
+  static std::optional<DeviceChoice> Parse(const std::string& text);
+};
+
 struct ModelConfig {
   std::string name;
   std::string base_path;  // absolute, but in a list whose reader knows no directory
@@ -95,20 +105,26 @@ struct ModelConfig {
   SignatureConfig signature;
   std::string saved_model_tags;      // separated by commas; empty: serve, or the only graph
   std::optional<ReplyFormat> reply;  // unset: as the server's flag says
+  std::string device = "auto";       // DeviceChoice::Parse
+  std::optional<OnDeviceError> on_device_error = {};  // unset: as the server says
+  int64_t device_shares = 1;
 
   // Whether a reload has nothing to do: everything but `where`.
   friend bool operator==(const ModelConfig& a, const ModelConfig& b);
 };
 
-// What models and requests may take together.
+// What models and requests may take together, of the host or of a device.
 struct MemoryLimit {
-  int64_t percent = 90;  // of the memory that the process may use; 0: `bytes` says
+  int64_t percent = 90;  // of the memory that can be used; 0: `bytes` says
   int64_t bytes = 0;     // 0: no limit
 
-  // In bytes, where the process may use so many; 0: no limit.
+  // In bytes, where so many can be used; 0: no limit.
   int64_t In(int64_t usable) const { return percent == 0 ? bytes : usable / 100 * percent; }
   friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
 };
+
+// Whether models may be computed by GPUs: where there is one, never, or always.
+enum class Backend : uint8_t { kAuto, kCpu, kCuda };
 
 // How models come and go while the server runs.
 struct LifecycleConfig {
@@ -184,6 +200,9 @@ struct ConfigSource {
 };
 
 struct ServerConfig {
+  Backend backend = Backend::kAuto;
+  MemoryLimit gpu_memory_limit;                          // of each device
+  OnDeviceError on_device_error = OnDeviceError::kFail;  // of models that do not say
   ListenConfig server;
   LogConfig log;
   CpuConfig cpu;

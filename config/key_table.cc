@@ -30,6 +30,20 @@ bool IsFileName(const std::string& text) {
 }
 bool IsName(const std::string& text) { return !text.empty(); }
 
+bool IsDevice(const std::string& text) { return DeviceChoice::Parse(text).has_value(); }
+
+ServerKeyList DeviceKeys() {
+  return {
+      {FLOE_KEY(backend), OneOf{{"auto", "cpu", "cuda"}},
+       "What computes models: GPUs where there are any, the CPU alone, or GPUs, which must be "
+       "there"},
+      {FLOE_KEY(gpu_memory_limit), PercentOrBytes(),
+       "Memory of each GPU for models: a share of all that it has, or e.g. `8GiB`; 0: no limit"},
+      {FLOE_KEY(on_device_error), OneOf{{"fail", "cpu"}},
+       "When a GPU fails: the requests fail with UNAVAILABLE, or the CPU computes them"},
+  };
+}
+
 ServerKeyList ListenKeys() {
   return {
       {FLOE_KEY(server.port), Whole{{0, 65535}}, "TCP port for gRPC; 0: no TCP"},
@@ -208,6 +222,12 @@ ModelKeyList KeysAfterBatching() {
        "Which graph of a SavedModel, e.g. `serve,gpu`; unset: `serve`, or the only one"},
       {FLOE_KEY(reply), OneOf{{"typed", "content"}},
        "How replies carry numbers; unset: the value of `server.reply`"},
+      {FLOE_KEY(device), AnyText{"auto, cpu, cuda or cuda:N", IsDevice},
+       "What computes it: `auto`, as `backend` says; `cpu`; `cuda`, any GPU; `cuda:1`, this one"},
+      {FLOE_KEY(on_device_error), OneOf{{"fail", "cpu"}},
+       "When its GPU fails; unset: the server's `on_device_error`"},
+      {FLOE_KEY(device_shares), Whole{{1, 1000}},
+       "The model's part of its GPU when models compete, relative to the other models'"},
   };
 }
 
@@ -292,8 +312,8 @@ std::string MarkdownHead(const std::string& section) {
 }  // namespace
 
 const ServerKeyList& ServerKeys() {
-  static const auto* keys =
-      new ServerKeyList(Joined<ServerConfig>({ListenKeys(), LogAndCpuKeys(), LifecycleKeys()}));
+  static const auto* keys = new ServerKeyList(
+      Joined<ServerConfig>({DeviceKeys(), ListenKeys(), LogAndCpuKeys(), LifecycleKeys()}));
   return *keys;
 }
 
@@ -305,6 +325,20 @@ const ModelKeyList& ModelKeys() {
 
 const Key<ServerConfig>& ServerKey(const std::string& path) { return Find(ServerKeys(), path); }
 const Key<ModelConfig>& ModelKey(const std::string& path) { return Find(ModelKeys(), path); }
+
+std::optional<DeviceChoice> DeviceChoice::Parse(const std::string& text) {
+  if (text == "auto") return DeviceChoice{};
+  if (text == "cpu") return DeviceChoice{Kind::kCpu};
+  if (text == "cuda") return DeviceChoice{Kind::kCuda};
+  constexpr size_t kPrefix = 5;
+  constexpr int kMostDevices = 1024;
+  int index = 0;
+  if (text.rfind("cuda:", 0) != 0 || text.size() == kPrefix ||
+      text.find_first_not_of("0123456789", kPrefix) != std::string::npos ||
+      !absl::SimpleAtoi(text.substr(kPrefix), &index) || index >= kMostDevices)
+    return std::nullopt;
+  return DeviceChoice{Kind::kCuda, index};
+}
 
 // `where` does not count.
 bool operator==(const ModelConfig& a, const ModelConfig& b) {
@@ -319,7 +353,7 @@ const char* InsteadOf(const std::string& name) {
 }
 
 std::string KeysMarkdown() {
-  std::string text, section;
+  std::string text = MarkdownHead("top level"), section;
   for (const Key<ServerConfig>& key : ServerKeys()) {
     if (key.section != section) text += MarkdownHead(key.section);
     section = key.section;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "config/model_changes_for_test.h"
@@ -35,6 +36,12 @@ struct Case {
 #section "." #field, [](ServerConfig * c) { c->member = other; } \
   }
 const Case kCases[] = {
+    {"backend", [](ServerConfig* c) { c->backend = Backend::kCuda; }},
+    {"gpu_memory_limit",
+     [](ServerConfig* c) {
+       c->gpu_memory_limit = {0, 9};
+     }},
+    {"on_device_error", [](ServerConfig* c) { c->on_device_error = OnDeviceError::kCpu; }},
     FLOE_KEY(server, port, server.port, 1),
     FLOE_KEY(server, bind_address, server.bind_address, "x"),
     FLOE_KEY(server, grpc_socket_path, server.grpc_socket_path, "x"),
@@ -134,6 +141,13 @@ TEST(Keys, TextsOutsideTheirFormAreMistakes) {
   ModelConfig model;
   EXPECT_EQ(ModelKey("completion_marker").parse("a/b", &model),
             "expected the name of a file, without directories, got 'a/b'");
+  EXPECT_EQ(ServerKey("backend").parse("gpu", &out),
+            "expected one of 'auto', 'cpu', 'cuda', got 'gpu'");
+  for (const char* device :
+       {"gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda:1024", "cuda:99999999999", "CUDA", "cpu:0", ""})
+    EXPECT_THAT(ModelKey("device").parse(device, &model),
+                HasSubstr("expected auto, cpu, cuda or cuda:N"))
+        << device;
   EXPECT_EQ(out.server, ListenConfig());
   EXPECT_EQ(model, ModelConfig());
 }
@@ -192,6 +206,21 @@ TEST(MemoryLimit, PercentOrBytes) {
   for (const char* text : {"%", "0%", "101%", "9.5%", "-1%"})
     EXPECT_THAT(LimitOf(text, &limit), HasSubstr("1% to 100%")) << text;
   EXPECT_THAT(LimitOf("much", &limit), HasSubstr("expected bytes"));
+}
+
+TEST(DeviceChoice, NamesADeviceOrAny) {
+  using Kind = DeviceChoice::Kind;
+  const std::tuple<const char*, Kind, int> cases[] = {{"auto", Kind::kAuto, -1},
+                                                      {"cpu", Kind::kCpu, -1},
+                                                      {"cuda", Kind::kCuda, -1},
+                                                      {"cuda:0", Kind::kCuda, 0},
+                                                      {"cuda:17", Kind::kCuda, 17}};
+  for (const auto& [text, kind, index] : cases) {
+    const auto choice = DeviceChoice::Parse(text);
+    ASSERT_TRUE(choice.has_value()) << text;
+    EXPECT_EQ(choice->kind, kind) << text;
+    EXPECT_EQ(choice->index, index) << text;
+  }
 }
 
 }  // namespace

@@ -108,6 +108,10 @@ inline std::vector<ModelChange> ModelChanges() {
       {"outputs", [](M m) { m.signature.outputs["y"] = "softmax"; }},
       {"tags", [](M m) { m.saved_model_tags = "serve,gpu"; }},
       {"reply", [](M m) { m.reply = ReplyFormat::kTyped; }},
+      {"device", [](M m) { m.device = "cuda:1"; }},
+      {"on_device_error", [](M m) { m.on_device_error = OnDeviceError::kFail; }},
+      {"another on_device_error", [](M m) { m.on_device_error = OnDeviceError::kCpu; }},
+      {"device_shares", [](M m) { m.device_shares = 2; }},
       {"another reply", [](M m) { m.reply = ReplyFormat::kContent; }},
   };
   changes.insert(changes.end(), others.begin(), others.end());

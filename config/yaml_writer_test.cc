@@ -19,6 +19,9 @@ void ExpectReadsBack(const ServerConfig& config, const std::string& what) {
   EXPECT_EQ(again->lifecycle, config.lifecycle) << what << "\n" << yaml;
   EXPECT_EQ(again->models, config.models) << what << "\n" << yaml;
   EXPECT_EQ(again->reply, config.reply) << what << "\n" << yaml;
+  EXPECT_EQ(again->backend, config.backend) << what << "\n" << yaml;
+  EXPECT_EQ(again->gpu_memory_limit, config.gpu_memory_limit) << what << "\n" << yaml;
+  EXPECT_EQ(again->on_device_error, config.on_device_error) << what << "\n" << yaml;
 }
 
 ServerConfig OneModel() {
@@ -84,6 +87,9 @@ TEST(ConfigToYaml, EverySettingOfTheServerReadsBack) {
        .keepalive_seconds = 21,
        .send_timeout_seconds = 22};
   config.reply = ReplyFormat::kContent;
+  config.backend = Backend::kCuda;
+  config.gpu_memory_limit = {0, int64_t{8} << 30};
+  config.on_device_error = OnDeviceError::kCpu;
   config.log = {.level = "debug", .format = LogFormat::kJson, .slow_request_ms = 250};
   config.cpu = {.gemm = "openblas", .blas_library = "libblis.so.4"};
   config.lifecycle = {.file_system_poll_wait_seconds = 2,

@@ -3,6 +3,9 @@
 # package manager, no writable place but /tmp, which is mounted.
 #
 #   deploy/make_rootfs.sh BUILD FOLDER
+#
+# Where BUILD was configured with FLOE_CUDA=on, libfloe_cuda.so is one of them. The container toolkit mounts the driver's
+# libraries, in a folder where the loader looks without a cache.
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
 build=$1 out=$2
@@ -18,6 +21,10 @@ ln -s floed "$out/usr/bin/floectl"
 mkdir -p "$out/usr/libexec/floe"
 objcopy --strip-unneeded "$build/floe-hdf5" "$out/usr/libexec/floe/floe-hdf5"
 chmod 755 "$out/usr/libexec/floe/floe-hdf5"
+
+if grep -q '^FLOE_CUDA:[A-Z]*=on$' "$build/CMakeCache.txt"; then
+  install -D -m 755 "$build/libfloe_cuda.so" "$out/usr/lib/floe/libfloe_cuda.so"
+fi
 
 # floe-hdf5 parses HDF5 files. libhdf5 can read from S3 by libcurl, which brings 9 MB of libraries.
 # floe reads files alone: a libcurl whose functions return 0 stands in its place, and ldd below lists what is needed with that.

@@ -41,7 +41,7 @@ for file in usr/bin/{floed,floectl} usr/libexec/floe/floe-hdf5 etc/floe/floe.yam
             usr/share/bash-completion/completions/{floed,floectl}; do
   [ -s "$work/files/$file" ] || fail "not in the package: /$file"
 done
-[ "$(dpkg-deb -f "$package" Version)" = "$("$build/floed" --version | cut -d' ' -f2)-1" ] || fail "versions differ"
+[ "$(dpkg-deb -f "$package" Version)" = "$("$build/floed" --version | sed -n 's/^floed //p')-1" ] || fail "versions differ"
 zcat "$work/files/usr/share/man/man1/floectl.1.gz" | grep 'FLOECTL PREDICT' >/dev/null || fail "floectl(1) lacks predict"
 words=$(bash -c "source '$work/files/usr/share/bash-completion/completions/floectl'
   COMP_WORDS=(floectl stat) COMP_CWORD=1; _floectl; echo \"\${COMPREPLY[*]}\"")

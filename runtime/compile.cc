@@ -226,12 +226,26 @@ class Compiler {
     return options;
   }
 
-  absl::Status Upload(const CompiledSignature* island) const {
+  // What an island needs to run on its device, and on the host when the device fails. `body`: as
+  // no pass for a device has seen it.
+  absl::Status EquipIsland(const Graph& body, const SignatureDef& signature,
+                           const CompiledSignature* island) {
     const std::optional<Placement>& islands = compiled_->options_.islands;
     if (!islands.has_value() || islands->on == nullptr || !island->refused().ok())
       return absl::OkStatus();
-    FLOE_ASSIGN_OR_RETURN(island->program_->on_device,
-                          DeviceWeights::Upload(*island->program_, islands->on));
+    const bool on_host = islands->on_error == OnDeviceError::kCpu;
+    if (on_host) {
+      CompileOptions options = compiled_->options_;
+      options.islands.reset();
+      FLOE_ASSIGN_OR_RETURN(island->program_->on_host, CompiledSignature::CompileSubgraph(
+                                                           body, signature, options, cache_));
+      compiled_->weight_bytes_ += island->program_->on_host->weight_bytes();
+    }
+    auto uploaded = DeviceWeights::Upload(*island->program_, islands->on,
+                                          compiled_->options_.weights.get());
+    // Of a device that is lost, the host computes all.
+    if (on_host && absl::IsUnavailable(uploaded.status())) return absl::OkStatus();
+    FLOE_ASSIGN_OR_RETURN(island->program_->on_device, std::move(uploaded));
     return absl::OkStatus();
   }
 
@@ -247,9 +261,10 @@ class Compiler {
       }
       signature.outputs.resize(branch->outputs.size());
       FLOE_ASSIGN_OR_RETURN(auto compiled,
-                            CompiledSignature::CompileSubgraph(*branch, std::move(signature),
+                            CompiledSignature::CompileSubgraph(*branch, signature,
                                                                OptionsInside(node), cache_));
-      if (node.op->name == "OnDevice") FLOE_RETURN_IF_ERROR(Upload(compiled.get()));
+      if (node.op->name == "OnDevice")
+        FLOE_RETURN_IF_ERROR(EquipIsland(*branch, signature, compiled.get()));
       compiled_->weight_bytes_ += compiled->weight_bytes();
       // Plans of this graph look at the subgraph as it runs.
       branch = std::shared_ptr<const Graph>(compiled->program_, &compiled->program_->graph);

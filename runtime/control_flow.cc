@@ -176,14 +176,27 @@ absl::Status ControlFlow::RunBranch(const StepRun& run, Nested* nested) {
 
 absl::Status ControlFlow::RunIsland(const StepRun& run, Nested* nested) {
   const CompiledSignature& program = *run.step.programs->front();
-  nested->lists.resize(nested->inputs.size());  // none is a list
   if (program.on_device() != nullptr) {
     std::vector<Shape> shapes;
     for (const TensorView& view : nested->inputs) shapes.push_back(view.shape);
     FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
     const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
-    if (IslandRun::Covers(*plan)) return RunOnDevice(run, std::move(plan), rows, nested);
+    if (IslandRun::Covers(*plan)) {
+      const absl::Status done = RunOnDevice(run, std::move(plan), rows, nested);
+      cuda::Device& device = *program.on_device()->device();
+      device.CountRun(done.ok());
+      if (done.ok() || program.on_host() == nullptr) return done;
+      FLOE_RETURN_IF_ERROR(RunOnHost(run, *program.on_host(), nested));
+      device.CountAnsweredByCpu();
+      return absl::OkStatus();
+    }
   }
+  return RunOnHost(run, program.on_host() == nullptr ? program : *program.on_host(), nested);
+}
+
+absl::Status ControlFlow::RunOnHost(const StepRun& run, const CompiledSignature& program,
+                                    Nested* nested) {
+  nested->lists.resize(nested->inputs.size());  // none is a list
   const std::vector<bool> keep(nested->inputs.size(), false);
   Frame& frame = FrameOf(run, 0, nested);
   FLOE_RETURN_IF_ERROR(

@@ -45,6 +45,8 @@ class ControlFlow {
   static absl::Status RunBranch(const StepRun& run, Nested* nested);
   static absl::Status RunWhile(const StepRun& run, Nested* nested);
   static absl::Status RunIsland(const StepRun& run, Nested* nested);
+  static absl::Status RunOnHost(const StepRun& run, const CompiledSignature& program,
+                                Nested* nested);
   // By the device, which computes all of `plan`.
   static absl::Status RunOnDevice(const StepRun& run, std::shared_ptr<const Plan> plan,
                                   int64_t rows, Nested* nested);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -17,10 +18,12 @@ class DeviceWeights {
  public:
   // Of the program's Const nodes that still have a value, and what its kernels have packed.
   // RESOURCE_EXHAUSTED when the device has no room.
+  // `store`: where equal ones of others are found; null: nowhere.
   static absl::StatusOr<std::shared_ptr<const DeviceWeights>> Upload(
-      const Program& program, std::shared_ptr<cuda::Device> device);
+      const Program& program, std::shared_ptr<cuda::Device> device, WeightStore* store);
 
   const std::shared_ptr<cuda::Device>& device() const { return device_; }
+  size_t bytes() const { return bytes_; }
   // Where the bytes of the program's tensor are; null: it is none of them.
   std::byte* Find(const void* on_host) const {
     const auto found = places_.find(on_host);
@@ -29,8 +32,10 @@ class DeviceWeights {
 
  private:
   DeviceWeights() = default;
+  absl::Status Add(const Tensor& tensor, WeightStore* store);
   std::shared_ptr<cuda::Device> device_;
-  cuda::DeviceBuffer buffer_;
+  std::vector<std::shared_ptr<const cuda::DeviceBuffer>> buffers_;
+  size_t bytes_ = 0;
   std::map<const void*, std::byte*> places_;
 };
 

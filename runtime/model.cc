@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "model/op_def.h"
 #include "model/tables.h"
+#include "runtime/device_weights.h"
 #include "runtime/passes/load_tables.h"
 
 namespace floe {
@@ -215,6 +216,36 @@ size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* see
   return bytes;
 }
 
+// Weights on a device that no other signature of the model holds.
+int64_t UnseenDeviceBytes(const CompiledSignature& compiled, std::set<const void*>* seen) {
+  int64_t bytes = 0;
+  for (int i = 0; i < compiled.graph().size(); ++i) {
+    for (const auto& inner : compiled.subprograms(i)) {
+      const DeviceWeights* const weights = inner->on_device().get();
+      if (weights != nullptr && seen->insert(weights).second)
+        bytes += static_cast<int64_t>(weights->bytes());
+      bytes += UnseenDeviceBytes(*inner, seen);
+    }
+  }
+  return bytes;
+}
+
+// Those in branches and loops included.
+void AddIslands(const CompiledSignature& compiled, std::vector<IslandInfo>* islands) {
+  for (int i = 0; i < compiled.graph().size(); ++i) {
+    const Node& node = compiled.graph().node(i);
+    for (const auto& inner : compiled.subprograms(i)) {
+      if (node.op->name != "OnDevice") {
+        AddIslands(*inner, islands);
+        continue;
+      }
+      IslandInfo island{.name = node.name};
+      for (int k = 0; k < inner->graph().size(); ++k) island.nodes += inner->kernel(k) != nullptr;
+      islands->push_back(std::move(island));
+    }
+  }
+}
+
 // The transformed weights of a model take so many bytes together, or so many times those of its
 // constants. A whole number, so that models of almost one size may share weights.
 constexpr double kTransformedBytes = 56 << 20, kTransformedGrowth = 2;
@@ -410,6 +441,31 @@ size_t Model::weight_bytes() const {
     bytes += signatures_.size() == 1 ? variant.weight_bytes() : UnseenBytes(variant, &seen);
   }
   return bytes;
+}
+
+int64_t Model::device_bytes() const {
+  std::set<const void*> seen;
+  int64_t bytes = 0;
+  for (const auto& [name, signature] : signatures_)
+    for (const Signature::Variant& variant : signature.variants())
+      bytes += UnseenDeviceBytes(*variant.compiled, &seen);
+  return bytes;
+}
+
+std::vector<IslandInfo> Model::islands() const {
+  std::vector<const CompiledSignature*> seen;
+  std::vector<IslandInfo> islands;
+  for (const auto& [name, signature] : signatures_) {
+    for (const Signature::Variant& variant : signature.variants()) {
+      const CompiledSignature& compiled = *variant.compiled;
+      if (std::any_of(seen.begin(), seen.end(),
+                      [&](const auto* other) { return other->SharesProgram(compiled); }))
+        continue;
+      seen.push_back(&compiled);
+      AddIslands(compiled, &islands);
+    }
+  }
+  return islands;
 }
 
 }  // namespace floe

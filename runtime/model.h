@@ -100,6 +100,10 @@ class Model {
   // Signatures that are not served, with the reason.
   const std::map<std::string, absl::Status>& left_out() const { return left_out_; }
   size_t weight_bytes() const;
+  // Of weights on a device: those that models share count for each.
+  int64_t device_bytes() const;
+  // Of all signatures; one that several share is there once.
+  std::vector<IslandInfo> islands() const;
 
  private:
   static absl::StatusOr<std::shared_ptr<const Model>> CreateWithin(Source source,

@@ -91,6 +91,12 @@ class DeviceWeights;
 class SlotViews;
 class StaticSteps;
 
+// An island as status shows it.
+struct IslandInfo {
+  std::string name;
+  int nodes = 0;  // that compute something
+};
+
 // What a compiled signature and all its plans share: the graph after the passes, kernels, packed
 // weights.
 struct Program {
@@ -100,6 +106,8 @@ struct Program {
   std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
   bool weights_stay_cached = true;                                                 // CompileOptions
   std::shared_ptr<const DeviceWeights> on_device = nullptr;  // of an island; null: on the host
+  // The same island for the host, where it computes what the device fails to; null: nothing does.
+  std::shared_ptr<const CompiledSignature> on_host = nullptr;
 };
 
 // Floating-point operations of one node for inputs and outputs of these types, estimated: one for
@@ -188,6 +196,8 @@ class CompiledSignature {
   }
   // Of an island whose device is there; else null.
   const std::shared_ptr<const DeviceWeights>& on_device() const { return program_->on_device; }
+  // What computes the island when its device fails (OnDeviceError::kCpu); else null.
+  const CompiledSignature* on_host() const { return program_->on_host.get(); }
 
   // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call
   // to call and is ignored). Cached, least recently used dropped; but as long as somebody holds a

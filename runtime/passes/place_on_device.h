@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "base/on_device_error.h"
 #include "kernels/kernel.h"
 #include "model/graph.h"
 #include "model/op_def.h"
@@ -25,6 +26,8 @@ struct Placement {
   bool all = false;
   // Where islands run; null: on the host, kernels for GPUs by the emulator where it is linked.
   std::shared_ptr<cuda::Device> on = nullptr;
+  // kCpu: islands on a device have a program for the host too.
+  OnDeviceError on_error = OnDeviceError::kFail;
 };
 
 // Empty when the device of `options` may compute the node; or else why it stays on the host: "no

@@ -116,12 +116,14 @@ class FakeRegistry : public ModelRegistry {
       return absl::NotFoundError("no model '" + std::string(name) + "'");
     return stats;
   }
+  BackendStatus Backend() const override { return backend; }
 
   std::map<std::string, std::shared_ptr<FakeServed>> models;
   std::map<std::string, std::vector<VersionStatus>> statuses;
   std::map<std::string, int64_t, std::less<>> labels;  // of every model
   ConfigState config;
   std::vector<ModelStats> stats;
+  BackendStatus backend;
   std::optional<int64_t> replaced;  // the generation that the last Reload named
   std::shared_ptr<CancelToken> reload_cancel;
   bool holds_reloads = false;  // until the test ends them

@@ -88,10 +88,47 @@ void FillWork(const SchedulerStats& stats, floe::VersionStats* out) {
   FillSignatures(stats, out);
 }
 
+std::string TextOf(const absl::Status& status) { return ToProto(status).error_message(); }
+
+void FillPlace(const PlaceStats& place, floe::PlaceStats* out) {
+  out->set_device(place.device);
+  out->set_why_cpu(place.why_cpu);
+  out->set_error(TextOf(place.error));
+  for (const IslandInfo& island : place.islands) {
+    floe::Island* const one = out->add_islands();
+    one->set_name(island.name);
+    one->set_nodes(island.nodes);
+  }
+  out->set_device_bytes(place.device_bytes);
+  out->set_answered_by_cpu(place.answered_by_cpu);
+}
+
+void FillBackend(const BackendStatus& backend, floe::BackendStats* out) {
+  out->set_name(backend.backend);
+  out->set_versions(backend.versions);
+  out->set_why_cpu(backend.why_cpu);
+  for (const DeviceStatus& device : backend.devices) {
+    floe::DeviceStats* const one = out->add_devices();
+    one->set_device(device.device);
+    one->set_name(device.name);
+    one->set_pci_bus(device.pci_bus);
+    if (device.major > 0)
+      one->set_compute_capability(absl::StrCat(device.major, ".", device.minor));
+    one->set_total_bytes(device.total_bytes);
+    one->set_memory_limit_bytes(device.limit_bytes);
+    one->set_memory_bytes(device.in_use_bytes);
+    one->set_runs(device.runs);
+    one->set_failed_runs(device.failed_runs);
+    one->set_answered_by_cpu(device.answered_by_cpu);
+    one->set_error(TextOf(device.error));
+  }
+}
+
 void FillVersion(const VersionStats& stats, floe::VersionStats* out) {
   out->set_version(stats.status.version);
   out->set_state(static_cast<tensorflow::serving::ModelVersionStatus::State>(stats.status.state));
   *out->mutable_error() = ToProto(stats.status.error);
+  if (!stats.place.device.empty()) FillPlace(stats.place, out->mutable_place());
   out->set_memory_bytes(stats.memory_bytes);
   out->set_file(stats.file);
   out->set_load_stage(stats.load_stage);
@@ -127,6 +164,7 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
   out->set_abandoned_versions(abandoned.versions);
   out->set_abandoned_threads(abandoned.threads);
   out->set_config_generation(context.registry.CurrentConfig().generation);
+  FillBackend(context.registry.Backend(), out->mutable_backend());
 }
 
 }  // namespace

@@ -38,6 +38,20 @@ class StatsService : public testing::Test {
         {.started = Clock::Steady().Now() - std::chrono::seconds(30),
          .stuck = true,
          .what = "serving_default [1,4], 1 rows, at node 'x' (Neg)"}};
+    served.place = {.device = "cuda:1",
+                    .why_cpu = "",
+                    .error = absl::UnavailableError("cuda:1 is lost"),
+                    .islands = {{"island 1", 12}},
+                    .device_bytes = 700,
+                    .answered_by_cpu = 3};
+    DeviceStatus device;
+    device.device = "cuda:1";
+    device.name = "GPU";
+    device.major = 9;
+    device.limit_bytes = 5000;
+    device.in_use_bytes = 800;
+    device.failed_runs = 4;
+    registry_.backend = {"cuda", "CUDA 13.0, driver 13.1", "", {device}};
     VersionStats loading{{3, VersionState::kLoading, {}}};
     loading.load_stage = "warm-up";
     loading.loading = std::chrono::seconds(7);
@@ -94,6 +108,17 @@ TEST_F(StatsService, ShowsTheServerAndEveryVersion) {
   const floe::VersionStats& served = stats.models(0).versions(1);
   EXPECT_EQ(served.state(), tensorflow::serving::ModelVersionStatus::AVAILABLE);
   ASSERT_EQ(served.requests_size(), 2);
+  EXPECT_EQ(served.place().device(), "cuda:1");
+  EXPECT_EQ(served.place().error(), "cuda:1 is lost");
+  ASSERT_EQ(served.place().islands_size(), 1);
+  EXPECT_EQ(served.place().islands(0).nodes(), 12);
+  EXPECT_EQ(served.place().device_bytes(), 700);
+  EXPECT_EQ(served.place().answered_by_cpu(), 3);
+  EXPECT_EQ(stats.server().backend().versions(), "CUDA 13.0, driver 13.1");
+  ASSERT_EQ(stats.server().backend().devices_size(), 1);
+  EXPECT_EQ(stats.server().backend().devices(0).compute_capability(), "9.0");
+  EXPECT_EQ(stats.server().backend().devices(0).memory_bytes(), 800);
+  EXPECT_EQ(stats.server().backend().devices(0).failed_runs(), 4);
   EXPECT_EQ(served.requests(0).code(), "OK");
   EXPECT_EQ(served.requests(0).count(), 90u);
   EXPECT_EQ(served.requests(1).code(), "RESOURCE_EXHAUSTED");

@@ -38,6 +38,7 @@ namespace floe::server {
 namespace {
 
 LocalRegistry::Options RegistryOptionsOf(const ServerConfig& config, TrialStarter* starter,
+                                         std::shared_ptr<ModelDevices> devices,
                                          std::function<void()> on_change) {
   LocalRegistry::Options options;
   options.on_change = std::move(on_change);
@@ -45,7 +46,8 @@ LocalRegistry::Options RegistryOptionsOf(const ServerConfig& config, TrialStarte
   options.load = LoadOptionsOf(config);
   options.load.compile.weights = std::make_shared<WeightStore>();
   options.load.end_threads = std::make_shared<EndThreads>();
-  options.trial = TryInProcess(config, starter);
+  options.load.devices = devices;
+  options.trial = TryInProcess(config, starter, std::move(devices));
   // With drain_timeout_seconds: 0 the process ends at once, but a new version fails no calls.
   options.drain = std::chrono::seconds(std::max<int64_t>(1, config.server.drain_timeout_seconds));
   return options;
@@ -105,11 +107,14 @@ void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progre
 // One class: the phases of the process, each a method, from the first listener to the last call.
 class Daemon {
  public:
-  Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter)
+  Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
+         std::shared_ptr<ModelDevices> devices)
       : config_(config),
         activated_(std::move(activated)),
         registry_(config.models,
-                  RegistryOptionsOf(config, starter, [this] { Wake(/*stop=*/false); }), &health_),
+                  RegistryOptionsOf(config, starter, std::move(devices),
+                                    [this] { Wake(/*stop=*/false); }),
+                  &health_),
         watch_(WatchOptions()) {}
 
   int Run() {
@@ -363,7 +368,12 @@ int RunDaemon(const ServerConfig& config, std::vector<std::string> activated,
   for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
     spdlog::warn("{}", warning);
   if (!config.cpu.blas_library.empty()) kernels::SetBlasLibrary(config.cpu.blas_library);
-  return Daemon(config, std::move(activated), starter).Run();
+  const auto devices = std::make_shared<ModelDevices>(config);
+  if (const absl::Status status = devices->Start(); !status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+    return 1;
+  }
+  return Daemon(config, std::move(activated), starter, devices).Run();
 }
 
 }  // namespace floe::server

@@ -300,6 +300,7 @@ absl::Status PlanExecutor::Run(int index, absl::Span<const Bound* const> batch,
   ExecContext& context = *slot.context;
   slot.model.store(first.asked->model == nullptr ? nullptr : &first.asked->model->info());
   const Running::Scope scope(&slot);
+  const cuda::ScopedDeviceUser device_user(options_.device_user.get());
   int64_t rows = 0;
   for (const Bound* bound : batch) {
     rows += bound->binding.rows;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/running.h"
+#include "kernels/cuda/device/device_gate.h"
 #include "server/executor/cost_curve.h"
 #include "server/executor/executor.h"
 #include "server/executor/padding.h"
@@ -46,7 +47,8 @@ class PlanExecutor : public Executor {
     int64_t max_arena_bytes = int64_t{1} << 40;
     // Of the values of a run; more is RESOURCE_EXHAUSTED. At least max_arena_bytes.
     int64_t max_run_bytes = int64_t{1} << 40;
-    double inline_below_us = 0;           // requests expected to take less are marked quick
+    double inline_below_us = 0;  // requests expected to take less are marked quick
+    std::shared_ptr<cuda::DeviceGate::User> device_user;  // of its runs; null: of nobody
     MemoryFill fill = MemoryFill::kNone;  // for tests: ExecContext::CheckMemory of every slot
   };
   // The model lives as long as requests hold it.

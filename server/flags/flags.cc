@@ -19,6 +19,7 @@
 #include "config/base_path.h"
 #include "config/files.h"
 #include "config/key_table.h"
+#include "kernels/cuda/device/devices.h"
 #include "server/flags/tfs_flags.h"
 
 namespace floe::server {
@@ -82,7 +83,10 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--enable_config_rpcs", "server.enable_config_rpcs"},
     {"--log_level", "log.level"},
     {"--log_format", "log.format"},
+    {"--backend", "backend"},
     {"--cpu_gemm", "cpu.gemm"},
+    {"--gpu_memory_limit", "gpu_memory_limit", "BYTES|PERCENT"},
+    {"--on_device_error", "on_device_error"},
     {"--model_config_file_poll_wait_seconds", "lifecycle.model_config_file_poll_wait_seconds", "",
      true},
     {"--file_system_poll_wait_seconds", "lifecycle.file_system_poll_wait_seconds", "", true},
@@ -209,7 +213,10 @@ void AddFiles(CLI::App& app, Flags& f) {
 void AddFlags(CLI::App& app, Flags& f) {
   // Containers append the user's flags to their own.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.set_version_flag("--version", absl::StrCat("floed ", kVersion), "Print the version and end");
+  const auto versions = [] {
+    return absl::StrCat("floed ", kVersion, "\n", cuda::DescribeLibrary());
+  };
+  app.set_version_flag("--version", versions, "Print the versions of floed and of CUDA and end");
   app.add_flag("--check-config", f.check_config,
                "Check the configuration and end: with 0 if it is valid, otherwise with 1");
   AddFiles(app, f);

@@ -209,10 +209,11 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
   EXPECT_EQ(plain.command->config.models[0].name, "a");
   const Parsed p = Parse(
       {"--config=" + file_, "--port=5", "--enable_reflection=false", "--bind_address=10.0.0.1",
-       "--insecure_public", "--grpc_socket_path=/run/s", "--cpu_gemm=openblas",
-       "--grpc_max_message_bytes=4096", "--enable_serialization_as_tensor_content",
-       "--enable_health_watch=false", "--enable_config_rpcs=false",
-       "--grpc_channel_arguments=a=1,b=2", "--log_level=debug", "--log_format=json"});
+       "--insecure_public", "--grpc_socket_path=/run/s", "--cpu_gemm=openblas", "--backend=cuda",
+       "--gpu_memory_limit=50%", "--on_device_error=cpu", "--grpc_max_message_bytes=4096",
+       "--enable_serialization_as_tensor_content", "--enable_health_watch=false",
+       "--enable_config_rpcs=false", "--grpc_channel_arguments=a=1,b=2", "--log_level=debug",
+       "--log_format=json"});
   ASSERT_TRUE(p.command) << p.err;
   const ServerConfig& c = p.command->config;
   EXPECT_EQ(c.server.port, 5);
@@ -223,6 +224,9 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
   EXPECT_TRUE(c.server.insecure_public);
   EXPECT_EQ(c.server.grpc_socket_path, "/run/s");
   EXPECT_EQ(c.cpu.gemm, "openblas");
+  EXPECT_EQ(c.backend, Backend::kCuda);
+  EXPECT_EQ(c.gpu_memory_limit.percent, 50);
+  EXPECT_EQ(c.on_device_error, OnDeviceError::kCpu);
   EXPECT_EQ(c.server.max_message_bytes, 4096);
   EXPECT_EQ(c.reply, ReplyFormat::kContent);
   EXPECT_EQ(c.server.grpc_channel_arguments, "a=1,b=2");
@@ -242,6 +246,9 @@ TEST_F(FlagsTest, HelpAndVersionEndWell) {
                            "--model_base_path",
                            "--bind_address",
                            "--grpc_socket_path",
+                           "--backend",
+                           "--gpu_memory_limit",
+                           "--on_device_error",
                            "--cpu_gemm",
                            "--grpc_max_message_bytes",
                            "--enable_reflection",
@@ -259,7 +266,8 @@ TEST_F(FlagsTest, HelpAndVersionEndWell) {
     EXPECT_THAT(help.out, HasSubstr(flag));
   const Parsed version = Parse({"--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_EQ(version.out, "floed 0.1.0\n");
+  EXPECT_THAT(version.out, StartsWith("floed 0.1.0\n"));
+  EXPECT_THAT(version.out, HasSubstr("CUDA")) << "without a library it says so";
 }
 
 TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
@@ -289,6 +297,7 @@ TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
   fails({"--port=high"}, 2, "port");
   fails({"--port=70000"}, 2, "port");
   fails({"--cpu_gemm=atlas"}, 2, "atlas");
+  fails({"--backend=gpu"}, 2, "'auto', 'cpu', 'cuda'");
   fails({}, 1, "nothing to serve");
   fails({"--model_name=a"}, 1, "'a' has no path");
   fails({"--config=/nonexistent.yaml"}, 1, "/nonexistent.yaml");

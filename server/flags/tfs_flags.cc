@@ -17,7 +17,7 @@ struct Flag {
 
 constexpr char kNoRest[] = "there is no REST API";
 constexpr char kNoLite[] = "TensorFlow Lite models are not served";
-constexpr char kNoGpu[] = "models run on the CPU";
+constexpr char kNoGpu[] = "floed has its own kernels; see --backend and --gpu_memory_limit";
 constexpr char kOwnCode[] = "models run on floe's own code, not TensorFlow's";
 constexpr char kOwnGraph[] = "only the graph of a model is kept in memory";
 

@@ -31,7 +31,7 @@ constexpr int64_t kNodeBytes = 2048;
 // `file` was taken for the file: constants that are read from it are paid from that, and what is
 // left is given back. Then it is what the model's nodes take.
 absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource& from,
-                                    const LoadOptions& options, const MemoryBudget& memory,
+                                    const CompileOptions& options, const MemoryBudget& memory,
                                     MemoryShare* file) {
   FLOE_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(config, from.identity));
   auto imported = [&] {
@@ -52,7 +52,7 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
   source.asset_directory = std::move(imported->asset_directory);
   if (source.asset_directory.empty() && !from.file.empty())
     source.asset_directory = DirectoryOf(from.file);
-  return Model::Create(std::move(source), CompileOptionsOf(config, options.compile));
+  return Model::Create(std::move(source), CompileOptionsOf(config, options));
 }
 
 int64_t SizeOf(const LoadSource& source) {
@@ -70,9 +70,40 @@ int64_t VariantArenaBytes(const CompiledSignature& variant, int64_t rows) {
   return (*plan)->ArenaBytes((*plan)->has_rows() ? rows : 1);
 }
 
+// In a trial, which has no devices, the CPU computes islands: a second process on a device would
+// take its memory. The server has said there whether the model will have any.
+absl::StatusOr<ModelPlace> Place(const ModelConfig& config, const LoadOptions& options,
+                                 CompileOptions* compile) {
+  ModelPlace place;
+  if (options.devices != nullptr) {
+    FLOE_ASSIGN_OR_RETURN(place, options.devices->Choose(config));
+  }
+  const DeviceChoice choice = DeviceChoice::Parse(config.device).value_or(DeviceChoice{});
+  if (place.device != nullptr)
+    compile->islands =
+        Placement{.device = DeviceKind::kCuda, .on = place.device, .on_error = place.on_error};
+  else if (options.prepare.trial && choice.kind == DeviceChoice::Kind::kCuda)
+    compile->islands = Placement{.device = kHostDevice};
+  return place;
+}
+
+// A model of which the device computes nothing is the CPU's.
+void Settle(const ModelConfig& config, const Model& model, ModelPlace* place) {
+  if (place->device == nullptr) return;
+  if (!model.islands().empty()) {
+    place->user = std::make_shared<cuda::DeviceGate::User>(config.device_shares);
+    return;
+  }
+  place->device = nullptr;
+  place->why_cpu =
+      "no part of it is worth the copies to a GPU (see floectl inspect --plan --device cuda)";
+  spdlog::info("model '{}' is computed by the CPU: {}", config.name, place->why_cpu);
+}
+
 struct Prepared {
   MemoryShare file;
   ModelHandle model;
+  ModelPlace place;
   SchedulerSetup setup;
 };
 
@@ -119,10 +150,14 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
                                  const LoadOptions& options, const MemoryBudget& memory) {
   Prepared prepared;
   FLOE_ASSIGN_OR_RETURN(prepared.file, TakeFor(memory, SizeOf(source), 0));
+  CompileOptions compile = options.compile;
+  FLOE_ASSIGN_OR_RETURN(prepared.place, Place(config, options, &compile));
   Enter(options, "import and compilation");
-  FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, options, memory, &prepared.file));
+  FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, compile, memory, &prepared.file));
   const Model& model = *prepared.model;
   PrepareOptions prepare = options.prepare;
+  Settle(config, model, &prepared.place);
+  prepare.device_user = prepared.place.user;
   FLOE_ASSIGN_OR_RETURN(MemoryShare planned, Admit(model, config, memory, &prepare));
   Enter(options, "warm-up");
   const MemoryScope prepaid(memory, &planned);
@@ -153,7 +188,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
   return std::make_shared<LocalServed>(
       std::move(prepared.model), config.reply.value_or(options.default_reply),
       std::move(prepared.setup.executor), std::move(prepared.setup.options),
-      std::move(prepared.file), bytes, source.identity);
+      std::move(prepared.file), bytes, source.identity, std::move(prepared.place));
 }
 
 // Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.

@@ -13,6 +13,7 @@
 #include "config/cpu_budget.h"
 #include "server/loading/load_watch.h"
 #include "server/loading/local_served.h"
+#include "server/loading/model_devices.h"
 #include "server/loading/prepare.h"
 #include "server/loading/trial_process.h"
 
@@ -22,6 +23,8 @@ struct LoadOptions {
   CompileOptions compile;
   ReplyFormat default_reply = ReplyFormat::kTyped;
   PrepareOptions prepare;
+  // Where models may be computed besides the CPU; null: nowhere.
+  std::shared_ptr<ModelDevices> devices;
   std::shared_ptr<EndThreads> end_threads;  // of all versions together; null: each has its own
   LoadWatch::Load* progress = nullptr;      // gets the stages; may be null
 };

@@ -13,6 +13,11 @@ void LocalServed::LogIncidents(TimePoint now) {
     spdlog::warn("model '{}' version {}: {}", info.name, info.version, line);
 }
 
+absl::Status LocalServed::CheckDevice() const {
+  if (place_.device == nullptr || place_.on_error == OnDeviceError::kCpu) return absl::OkStatus();
+  return place_.device->CheckAlive();
+}
+
 bool LocalServed::StopBy(TimePoint deadline) {
   if (!scheduler_.StopBy(deadline)) return false;
   const SchedulerStats stats = scheduler_.Stats();

@@ -8,6 +8,7 @@
 
 #include "base/file_identity.h"
 #include "base/memory_budget.h"
+#include "server/loading/model_devices.h"
 #include "server/loading/served_model.h"
 #include "server/scheduling/incident_log.h"
 #include "server/scheduling/scheduler.h"
@@ -21,8 +22,9 @@ class LocalServed : public ServedModel {
   // `file`: the memory of a mapped file in which weights lie. `memory_bytes`: of weights and plans.
   LocalServed(ModelHandle model, ReplyFormat reply, std::unique_ptr<Executor> executor,
               Scheduler::Options options, MemoryShare file, int64_t memory_bytes,
-              std::optional<FileIdentity> identity = {})
-      : file_(std::move(file)),
+              std::optional<FileIdentity> identity = {}, ModelPlace place = {})
+      : place_(std::move(place)),
+        file_(std::move(file)),
         memory_bytes_(memory_bytes),
         identity_(identity),
         model_(std::move(model)),
@@ -43,8 +45,12 @@ class LocalServed : public ServedModel {
   int64_t memory_bytes() const { return memory_bytes_; }  // when it was loaded
   // Of the file it was loaded from; none: of no file.
   const std::optional<FileIdentity>& identity() const { return identity_; }
+  const ModelPlace& place() const { return place_; }
+  // UNAVAILABLE: its device is lost, and its requests fail for that.
+  absl::Status CheckDevice() const;
 
  private:
+  const ModelPlace place_;
   const MemoryShare file_;  // given back after the model
   const int64_t memory_bytes_;
   const std::optional<FileIdentity> identity_;

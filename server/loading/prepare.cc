@@ -65,6 +65,17 @@ PlanExecutor::Options ExecutorOptions(const ModelConfig& config, int64_t workers
   return options;
 }
 
+// Where a device computes, two runs overlap copies with kernels, and a third is ready when one
+// ends (kernels/cuda/device/device_gate.h). Each slot has memory there, so callers' threads get
+// none.
+constexpr int64_t kDeviceWorkers = cuda::DeviceGate::kTogether + 1;
+ModelConfig ForDevice(ModelConfig config, const PrepareOptions& prepare) {
+  if (prepare.device_user == nullptr) return config;
+  if (config.workers == 0) config.workers = kDeviceWorkers;
+  config.inline_below_us = 0;
+  return config;
+}
+
 bool ChoosesRows(const ModelConfig& config) {
   return config.batching.max_execution_rows() == 0 && config.batching.allowed_batch_sizes.empty();
 }
@@ -215,7 +226,8 @@ std::string DescribeSizes(const Model& model, const WarmUpReport& report) {
 
 }  // namespace
 
-SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare) {
+SlotBounds BoundsOfSlots(const ModelConfig& configured, const PrepareOptions& prepare) {
+  const ModelConfig config = ForDevice(configured, prepare);
   const UsableCpus cpus = FindUsableCpus();
   SlotBounds bounds;
   bounds.workers = WorkersOf(config, prepare.cpu_shares, cpus);
@@ -229,7 +241,7 @@ SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepar
 
 absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelConfig& configured,
                                                 const PrepareOptions& prepare) {
-  ModelConfig config = configured;
+  ModelConfig config = ForDevice(configured, prepare);
   std::vector<std::string> notes;
   if (prepare.own_batching_parameters && !model.info().path.empty())
     FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(model.info().path), &config, &notes));
@@ -240,7 +252,9 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
                             config.cpu_set};
   const ScopedThreadTraits scope(&traits);  // of the intra-op threads
   const auto workers = static_cast<int>(WorkersOf(config, prepare.cpu_shares, cpus));
-  const PlanExecutor::Options options = ExecutorOptions(config, workers, prepare.run_bytes);
+  PlanExecutor::Options options = ExecutorOptions(config, workers, prepare.run_bytes);
+  options.device_user = prepare.device_user;
+  const cuda::ScopedDeviceUser device_user(options.device_user.get());  // of the warm-up
   auto executor =
       std::make_unique<PlanExecutor>(workers, static_cast<int>(config.intra_op_threads), options);
   if (config.batching.pad_variable_length_inputs)

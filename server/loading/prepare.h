@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/cpu_budget.h"
+#include "kernels/cuda/device/device_gate.h"
 #include "server/scheduling/scheduler.h"
 
 namespace floe::server {
@@ -35,6 +36,8 @@ struct PrepareOptions {
   Duration longest_run = std::chrono::seconds(10);
   Duration longest_recorded_run = std::chrono::seconds(60);
   const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
+  // Of a model with islands on a device; null: the CPU computes all of it.
+  std::shared_ptr<cuda::DeviceGate::User> device_user;
 };
 
 // Between which sizes the arenas of a model's slots will be.

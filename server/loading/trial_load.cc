@@ -36,8 +36,10 @@ struct TrialRequest {
   ServerConfig config;  // of one model
 };
 
-std::string WriteRequest(const Trial& trial, ServerConfig config) {
+// `on_device`: the model's islands will be computed by a device.
+std::string WriteRequest(const Trial& trial, ServerConfig config, bool on_device) {
   config.models = {trial.config};
+  config.models[0].device = on_device ? "cuda" : "cpu";
   const std::string& file = trial.source.file;
   return absl::StrCat(trial.source.version, " ", trial.cpu_shares.heaviest, " ",
                       trial.cpu_shares.sum, " ", trial.run_bytes, " ", trial.memory_limit, " ",
@@ -129,14 +131,21 @@ std::unique_ptr<TrialStarter> ForkTrialStarter(const ServerConfig& config, int a
   return starter.ok() ? *std::move(starter) : nullptr;
 }
 
-TrialFunction TryInProcess(const ServerConfig& config, TrialStarter* starter) {
+TrialFunction TryInProcess(const ServerConfig& config, TrialStarter* starter,
+                           std::shared_ptr<ModelDevices> devices) {
   const auto start = [starter, by_exec = ByExec({kProgram, kArgument})](const TrialFiles& files) {
     if (starter != nullptr)
       if (auto forked = starter->Start(files); forked.ok()) return forked;
     return by_exec(files);
   };
-  return [config, start](const Trial& trial) {
-    return RunTrialProcess(start, WriteRequest(trial, config), trial.limits);
+  return [config, start,
+          devices = std::move(devices)](const Trial& trial) -> absl::StatusOr<FileIdentity> {
+    ModelPlace place;
+    if (devices != nullptr) {
+      FLOE_ASSIGN_OR_RETURN(place, devices->Choose(trial.config));
+    }
+    const std::string request = WriteRequest(trial, config, place.device != nullptr);
+    return RunTrialProcess(start, request, trial.limits);
   };
 }
 

@@ -17,8 +17,10 @@ LoadOptions LoadOptionsOf(const ServerConfig& config);
 std::unique_ptr<TrialStarter> ForkTrialStarter(const ServerConfig& config, int argc, char** argv);
 
 // Runs trial loads in processes of this program, with LoadOptionsOf(config). `starter` starts them,
-// or where it cannot, exec. Null: always exec.
-TrialFunction TryInProcess(const ServerConfig& config, TrialStarter* starter);
+// or where it cannot, exec. Null: always exec. `devices` say what a model is tried for, null: the
+// CPU; the processes use none.
+TrialFunction TryInProcess(const ServerConfig& config, TrialStarter* starter,
+                           std::shared_ptr<ModelDevices> devices);
 
 // Whether this process is a trial load by exec. Then main only calls RunTrial, before any thread
 // exists.

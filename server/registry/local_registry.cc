@@ -12,6 +12,23 @@
 
 namespace floe::server {
 
+namespace {
+
+PlaceStats PlaceOf(LocalServed& served) {
+  const ModelPlace& place = served.place();
+  PlaceStats stats;
+  stats.device = place.device == nullptr ? "cpu" : place.device->name();
+  stats.why_cpu = place.why_cpu;
+  if (place.device == nullptr) return stats;
+  stats.error = place.device->CheckAlive();
+  stats.islands = served.model()->islands();
+  stats.device_bytes = served.model()->device_bytes();
+  if (place.user != nullptr) stats.answered_by_cpu = place.user->answered_by_cpu();
+  return stats;
+}
+
+}  // namespace
+
 LocalRegistry::LocalRegistry(const std::vector<ModelConfig>& models, Options options,
                              HealthState* health)
     : Publication(health, options.lifecycle.strict_readiness, options.on_change),
@@ -51,6 +68,7 @@ absl::StatusOr<std::vector<ModelStats>> LocalRegistry::Stats(std::string_view na
       for (const ServedTable::Version& served : entry->available) {
         if (served.version != status.version) continue;
         version.scheduler = served.served->scheduler().Stats();
+        version.place = PlaceOf(*served.served);
         version.memory_bytes = served.served->memory_bytes();
         version.file = served.served->model()->info().path;
       }
@@ -61,10 +79,16 @@ absl::StatusOr<std::vector<ModelStats>> LocalRegistry::Stats(std::string_view na
   return all;
 }
 
+BackendStatus LocalRegistry::Backend() const {
+  return options_.load.devices == nullptr ? BackendStatus() : options_.load.devices->Status();
+}
+
 void LocalRegistry::CheckProgress(TimePoint now) {
   for (const std::string& line : load_watch_.Slow(now)) spdlog::info("{}", line);
   manager_.CheckThreads(now);
-  CheckStuck(now);
+  if (options_.load.devices != nullptr)
+    for (const std::string& line : options_.load.devices->Incidents(now)) spdlog::error("{}", line);
+  CheckAiling(now);
   const auto table = Table();
   for (const auto& [name, entry] : table->models) {
     for (const ServedTable::Version& version : entry->available) {

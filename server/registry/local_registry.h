@@ -32,7 +32,7 @@ class LocalRegistry : public Publication {
   const MemoryBudget& memory() const { return memory_; }
 
   // Called now and then. Logs which loads are slow, and what went wrong of late. Models that have
-  // nothing to do give back memory that they keep between requests. See CheckStuck and
+  // nothing to do give back memory that they keep between requests. See CheckAiling and
   // Manager::CheckThreads.
   void CheckProgress(TimePoint now);
 
@@ -53,6 +53,7 @@ class LocalRegistry : public Publication {
 
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override;
   AbandonedWork Abandoned() const override { return manager_.Abandoned(); }
+  BackendStatus Backend() const override;
   void StartReload(ReloadRequest request, ReloadDone done) override;
 
  private:

@@ -19,6 +19,7 @@ node { name: "y" op: "Relu" input: "twice" attr { key: "T" value { type: DT_FLOA
 ModelConfig ProbeConfig() {
   ModelConfig config;
   config.name = kProbeModel;
+  config.device = "cpu";
   config.workers = 1;
   config.inline_below_us = 0;  // the probe must see a worker thread work
   config.batching.max_batch_size = 1;

@@ -42,18 +42,22 @@ void Readiness::Update(const std::map<std::string, std::optional<bool>>& availab
   Report(models);
 }
 
-void Readiness::SetStuck(const std::set<std::string>& models) {
+void Readiness::SetAiling(std::map<std::string, std::string> models) {
   MutexLock lock(mutex_);
-  if (stuck_ == models) return;
-  for (const std::string& name : models)
-    if (stuck_.count(name) == 0)
-      spdlog::error(
-          "model '{}' makes no progress although requests wait; it is reported as not serving",
-          name);
-  for (const std::string& name : stuck_)
-    if (models.count(name) == 0) spdlog::info("model '{}' makes progress again", name);
-  std::set<std::string> changed = std::exchange(stuck_, models);
-  changed.insert(models.begin(), models.end());
+  if (ailing_ == models) return;
+  std::set<std::string> changed;
+  for (const auto& [name, what] : models) {
+    const auto before = ailing_.find(name);
+    if (before != ailing_.end() && before->second == what) continue;
+    spdlog::error("model '{}' {}; it is reported as not serving", name, what);
+    changed.insert(name);
+  }
+  for (const auto& [name, what] : ailing_) {
+    if (models.count(name) != 0) continue;
+    spdlog::info("model '{}' serves again: it was one that {}", name, what);
+    changed.insert(name);
+  }
+  ailing_ = std::move(models);
   Report(changed);
 }
 
@@ -65,7 +69,7 @@ void Readiness::SetAnswering(bool answering) {
 
 void Readiness::Report(const std::set<std::string>& models) {
   const auto serves = [this](const auto& model) ABSL_NO_THREAD_SAFETY_ANALYSIS {  // it is locked
-    return model.second && stuck_.count(model.first) == 0;
+    return model.second && ailing_.count(model.first) == 0;
   };
   std::map<std::string, ServingStatus> states;
   for (const std::string& name : models)
@@ -73,7 +77,7 @@ void Readiness::Report(const std::set<std::string>& models) {
       states[absl::StrCat("model/", name)] = StatusOf(serves(*it));
   // Those that are not available yet are another matter.
   const bool any_goes_on =
-      stuck_.empty() || std::any_of(available_.begin(), available_.end(), serves);
+      ailing_.empty() || std::any_of(available_.begin(), available_.end(), serves);
   const bool enough = once_.size() == available_.size() || (!strict_ && !once_.empty());
   for (const char* name : kOverallNames)
     states[name] = StatusOf(answering_ && enough && any_goes_on);

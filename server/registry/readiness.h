@@ -11,8 +11,8 @@
 
 namespace floe::server {
 
-// "model/<name>" serves when a version is available and its work goes on. The overall names ("" and
-// the services') serve when the server answers, not all available models are stuck, and every
+// "model/<name>" serves when a version is available and nothing ails it. The overall names ("" and
+// the services') serve when the server answers, not all available models are ailing, and every
 // configured model has been available since it was configured. When not `strict`, one is enough.
 // Threading: any thread.
 class Readiness {
@@ -22,7 +22,9 @@ class Readiness {
 
   // Of configured models, whether they have an available version now; nullopt: the model is gone.
   void Update(const std::map<std::string, std::optional<bool>>& available);
-  void SetStuck(const std::set<std::string>& models);  // whose work does not go on; logs changes
+  // Models whose requests get no answers, and what it is: "makes no progress although requests
+  // wait". Logs changes.
+  void SetAiling(std::map<std::string, std::string> models);
   void SetAnswering(bool answering);  // whether the server as a whole does; false at first
 
  private:
@@ -33,7 +35,8 @@ class Readiness {
   const bool strict_;
   Mutex mutex_;
   std::map<std::string, bool> available_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> once_, stuck_ ABSL_GUARDED_BY(mutex_);  // have been available; are stuck
+  std::set<std::string> once_ ABSL_GUARDED_BY(mutex_);  // have been available
+  std::map<std::string, std::string> ailing_ ABSL_GUARDED_BY(mutex_);
   bool answering_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

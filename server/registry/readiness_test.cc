@@ -53,13 +53,13 @@ TEST(Readiness, AStuckModelIsNotServingAndTheServerIs) {
   Reported reported(/*strict=*/true);
   reported.readiness.SetAnswering(true);
   reported.readiness.Update({{"a", true}, {"b", true}});
-  reported.readiness.SetStuck({"a"});
+  reported.readiness.SetAiling({{"a", "makes no progress"}});
   EXPECT_EQ(reported.Of("model/a"), kNo);
   EXPECT_EQ(reported.Of("model/b"), kYes);
   EXPECT_EQ(reported.Overall(), kYes);
   reported.readiness.Update({{"a", true}, {"b", true}});
   EXPECT_EQ(reported.Of("model/a"), kNo) << "a new version does not make it move";
-  reported.readiness.SetStuck({});
+  reported.readiness.SetAiling({});
   EXPECT_EQ(reported.Of("model/a"), kYes);
 }
 
@@ -67,14 +67,28 @@ TEST(Readiness, WhereNoModelGoesOnTheServerIsNotServing) {
   Reported reported(/*strict=*/true);
   reported.readiness.SetAnswering(true);
   reported.readiness.Update({{"a", true}, {"b", true}});
-  reported.readiness.SetStuck({"a", "b"});
+  reported.readiness.SetAiling({{"a", "makes no progress"}, {"b", "makes no progress"}});
   EXPECT_EQ(reported.Overall(), kNo);
-  reported.readiness.SetStuck({"b"});
+  reported.readiness.SetAiling({{"b", "makes no progress"}});
   EXPECT_EQ(reported.Overall(), kYes);
   reported.readiness.Update({{"a", false}, {"b", true}});
   EXPECT_EQ(reported.Overall(), kNo) << "the one that is left is stuck";
-  reported.readiness.SetStuck({});
+  reported.readiness.SetAiling({});
   EXPECT_EQ(reported.Overall(), kYes);
+}
+
+TEST(Readiness, WhatAilsAModelMayChangeAndIsSaidOnce) {
+  Reported reported(/*strict=*/true);
+  reported.readiness.SetAnswering(true);
+  reported.readiness.Update({{"a", true}, {"b", true}});
+  for (const char* what : {"cannot answer: cuda:0 is lost", "makes no progress"}) {
+    reported.readiness.SetAiling({{"a", what}});
+    EXPECT_EQ(reported.Of("model/a"), kNo);
+    EXPECT_EQ(reported.Of("model/b"), kYes);
+  }
+  reported.readiness.SetAiling({{"b", "makes no progress"}});
+  EXPECT_EQ(reported.Of("model/a"), kYes);
+  EXPECT_EQ(reported.Of("model/b"), kNo);
 }
 
 TEST(Readiness, AServerThatDoesNotAnswerIsNotServing) {

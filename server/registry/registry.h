@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "runtime/model.h"
+#include "server/loading/model_devices.h"
 #include "server/loading/served_model.h"
 #include "server/scheduling/stats.h"
 
@@ -43,9 +44,20 @@ struct VersionChoice {
   std::string_view label;  // empty: none
 };
 
+// Where a version is computed.
+struct PlaceStats {
+  std::string device;   // "cuda:0", or "cpu"
+  std::string why_cpu;  // empty: by a device
+  absl::Status error;   // its device is lost
+  std::vector<IslandInfo> islands;
+  int64_t device_bytes = 0;     // of its weights there
+  int64_t answered_by_cpu = 0;  // runs of islands that the device failed and the CPU computed
+};
+
 struct VersionStats {
   VersionStatus status;
   std::optional<SchedulerStats> scheduler;  // of a version that is served
+  PlaceStats place;                         // the same
   int64_t memory_bytes = 0;                 // of its weights and plans, as it was loaded
   std::string file;                         // it was loaded from
   std::string load_stage;                   // of a load under way
@@ -106,6 +118,8 @@ class ModelRegistry {
   virtual absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const = 0;
   // What is left of versions that are shown no more.
   virtual AbandonedWork Abandoned() const { return {}; }
+  // What there is to compute with.
+  virtual BackendStatus Backend() const { return {}; }
 
   // One at a time: others wait their turns, within their own deadlines. `done` is called once, now
   // or later, on any thread, and comes back soon. INVALID_ARGUMENT, NOT_FOUND and others name the

@@ -106,6 +106,14 @@ bool Stuck(const std::string& name, const ServedTable::Version& version, TimePoi
   return IsStuck(scheduler.Progress(), now);
 }
 
+// What keeps it from answering; empty: nothing.
+std::string Ails(const std::string& name, const ServedTable::Version& version, TimePoint now) {
+  if (Stuck(name, version, now)) return "makes no progress although requests wait";
+  const absl::Status device = version.served->CheckDevice();
+  if (device.ok()) return "";
+  return absl::StrCat("cannot answer: ", std::string(device.message()));
+}
+
 }  // namespace
 
 const char* VersionStateName(VersionState state) {
@@ -229,13 +237,13 @@ std::shared_ptr<LocalServed> Publication::Probe() const {
   return probe_;
 }
 
-void Publication::CheckStuck(TimePoint now) {
-  std::set<std::string> stuck;
+void Publication::CheckAiling(TimePoint now) {
+  std::map<std::string, std::string> ailing;
   const std::shared_ptr<const ServedTable> table = Table();
   for (const auto& [name, entry] : table->models)
     for (const ServedTable::Version& version : entry->available)
-      if (Stuck(name, version, now)) stuck.insert(name);
-  readiness_.SetStuck(stuck);
+      if (std::string what = Ails(name, version, now); !what.empty()) ailing[name] = what;
+  readiness_.SetAiling(std::move(ailing));
 }
 
 void Publication::Close() {

@@ -82,9 +82,9 @@ class Publication : public ModelRegistry {
   // Whether the server as a whole answers (the daemon's probe); overall health needs it besides the
   // models.
   void SetAnswering(bool answering) { readiness_.SetAnswering(answering); }
-  // Sets the health of models whose work does not go on (IsStuck), and of those where it does
-  // again; logs what is new.
-  void CheckStuck(TimePoint now);
+  // Sets the health of models whose work does not go on (IsStuck) or whose device is lost, and of
+  // those where it does again; logs what is new.
+  void CheckAiling(TimePoint now);
   // Requests that come now are refused. Nothing is published afterwards.
   void Close();
 

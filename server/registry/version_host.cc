@@ -42,6 +42,15 @@ int64_t RunBytes(const MemoryBudget& memory) {
   return (memory.limit() > 0 ? memory.limit() : UsableMemory()) / 2;
 }
 
+// "; 1 island on cuda:0 with 31 KiB of weights"; empty: the CPU computes it.
+std::string DeviceText(const LocalServed& served) {
+  if (served.place().device == nullptr) return "";
+  const size_t islands = served.model()->islands().size();
+  return fmt::format("; {} {} on {} with {} KiB of weights", islands,
+                     islands == 1 ? "island" : "islands", served.place().device->name(),
+                     served.model()->device_bytes() / 1024);
+}
+
 }  // namespace
 
 VersionHost::VersionHost(const RegistryOptions& options, const MemoryBudget& memory,
@@ -108,10 +117,11 @@ absl::StatusOr<std::shared_ptr<LocalServed>> VersionHost::DoLoad(const LoadActio
   if (loaded.ok())
     spdlog::info(
         "model '{}' version {} is loaded after {:.1f} ms{}: {}, {} KiB of weights, {} KiB "
-        "with its plans",
+        "with its plans{}",
         action.model, action.version, Millis(Clock::Steady().Now() - start),
         tried ? fmt::format(" and a trial of {:.1f} ms", Millis(start - trial_start)) : "",
-        action.file, (*loaded)->model()->weight_bytes() / 1024, (*loaded)->memory_bytes() / 1024);
+        action.file, (*loaded)->model()->weight_bytes() / 1024, (*loaded)->memory_bytes() / 1024,
+        DeviceText(**loaded));
   return loaded;
 }
 

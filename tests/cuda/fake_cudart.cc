@@ -8,11 +8,13 @@
 #include "tests/cuda/fake_cudart.h"
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -209,6 +211,16 @@ cudaError_t AddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNod
   return cudaSuccess;
 }
 
+// Tests of whole programs have no calls: they name a file by FAKE_CUDA_FAIL_RUNS. While it has the
+// number of an error, every launch of a graph fails with that.
+cudaError_t ErrorOfRuns() {
+  const char* const path = std::getenv("FAKE_CUDA_FAIL_RUNS");
+  int error = 0;
+  if (path == nullptr || !(std::ifstream(path) >> error)) return cudaSuccess;
+  if (StaysBroken(static_cast<cudaError_t>(error))) S().lost = static_cast<cudaError_t>(error);
+  return Fail(static_cast<cudaError_t>(error));
+}
+
 // What was added last comes first, unless it waits for others: who forgot to say so sees it.
 std::vector<Work> InOrder(const FakeGraph& graph) {
   std::vector<Work> order;
@@ -274,6 +286,9 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   CALL();
+  // Which processes use devices.
+  if (const char* const path = std::getenv("FAKE_CUDA_PROCESSES"); path != nullptr)
+    std::ofstream(path, std::ios::app) << getpid() << "\n";
   *count = S().options.devices;
   return *count == 0 ? Fail(cudaErrorNoDevice) : cudaSuccess;
 }
@@ -455,6 +470,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   CALL();
+  if (const cudaError_t error = ErrorOfRuns(); error != cudaSuccess) return error;
   FakeStream* const found = Find(stream);
   if (found == nullptr) return Wrong("a stream of no or another device");
   const FakeExec& graph = *S().execs.at(exec);

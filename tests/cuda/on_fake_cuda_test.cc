@@ -236,6 +236,31 @@ TEST_F(OnFakeCuda, ARunThatDoesNotStartLosesNothing) {
   EXPECT_TRUE(worker->Run().ok());
 }
 
+TEST_F(OnFakeCuda, RunsOfAUserTakeTurns) {
+  const auto library = Library::OpenFile(FLOE_FAKE_CUDA_FOLDER "/libfloe_cuda.so");
+  const auto device = *Device::Open(*library, 0, 0);
+  auto worker = Worker::Make(device);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  DeviceGate::User others(1), mine(1);
+  DeviceGate::Turn turns[DeviceGate::kTogether];
+  for (DeviceGate::Turn& turn : turns) device->gate().Ask(&others, &turn);
+  const int64_t before = fake_cuda_kernels_run();
+  absl::Status status = absl::UnknownError("it has not run");
+  std::thread thread([&] {
+    const ScopedDeviceUser user(&mine);
+    status = worker->Run().status();
+  });
+  while (device->gate().waiting() == 0) std::this_thread::yield();
+  EXPECT_EQ(fake_cuda_kernels_run(), before);
+  for (DeviceGate::Turn& turn : turns) device->gate().Leave(&turn);
+  thread.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(fake_cuda_kernels_run(), before + 2);
+  device->gate().Ask(&others, &turns[0]);
+  EXPECT_TRUE(device->gate().IsGranted(turns[0])) << "the run has left";
+  device->gate().Leave(&turns[0]);
+}
+
 TEST_F(OnFakeCuda, LaunchesThatNoDeviceMakesAreRefused) {
   const std::shared_ptr<Device> device = Open();
   auto stream = Stream::Make(device);

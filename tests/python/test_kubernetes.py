@@ -25,7 +25,7 @@ def render(overlay):
     return {document["kind"]: document for document in yaml.safe_load_all(done.stdout)}
 
 
-@pytest.fixture(params=["single", "replicated"])
+@pytest.fixture(params=["single", "replicated", "gpu"])
 def objects(request):
     return render(request.param)
 
@@ -119,13 +119,32 @@ def test_floed_reads_the_configuration(objects, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["serving-runtime.yaml", "inference-service.yaml"])
+def test_a_pod_with_a_gpu_gets_one_and_the_image_for_it():
+    container = pod_of(render("gpu"))["containers"][0]
+    plain = pod_of(render("single"))["containers"][0]
+    assert container["resources"]["limits"] == {**plain["resources"]["limits"], "nvidia.com/gpu": 1}
+    assert container["image"] == plain["image"] + "-cuda"
+    assert container["args"] == [*plain["args"], "--backend=cuda"]
+
+
+@pytest.mark.parametrize("name", ["serving-runtime.yaml", "serving-runtime-cuda.yaml", "inference-service.yaml"])
 def test_kserve_objects_fit_their_schema(name):
     schemas = yaml.safe_load((FOLDER / "kserve" / "schemas.yaml").read_text())
     document = kserve(name)
     jsonschema.validate(document, schemas[document["kind"]])
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**document, "spec": {**document["spec"], "wrong": 1}}, schemas[document["kind"]])
+
+
+def test_kserve_runtime_for_gpus_differs_only_there():
+    plain, cuda = kserve("serving-runtime.yaml")["spec"]["containers"][0], kserve("serving-runtime-cuda.yaml")["spec"]["containers"][0]
+    assert cuda["image"] == plain["image"] + "-cuda" and cuda["args"] == [*plain["args"], "--backend=cuda"]
+    for kind in ("requests", "limits"):
+        assert cuda["resources"][kind] == {**plain["resources"][kind], "nvidia.com/gpu": 1}
+    same = {"image": None, "args": None, "resources": None}
+    assert {**cuda, **same} == {**plain, **same}
+    formats = kserve("serving-runtime-cuda.yaml")["spec"]["supportedModelFormats"]
+    assert not any(entry.get("autoSelect") for entry in formats), "a service asks for it by name"
 
 
 def test_kserve_runtime_is_hardened_and_fits_the_service():

@@ -13,6 +13,7 @@
 #include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "kernels/cuda/device/device_budget.h"
+#include "kernels/cuda/device/device_gate.h"
 #include "kernels/cuda/device/open_library.h"
 #include "kernels/cuda/kernel_list.h"
 
@@ -32,6 +33,7 @@ class Device {
   const Library& library() const { return *library_; }
   const FloeCudaLibrary& calls() const { return library_->calls(); }
   const DeviceBudget& budget() const { return budget_; }
+  DeviceGate& gate() { return gate_; }
 
   // FAILED_PRECONDITION for a kernel that needs a later device.
   absl::Status CheckCanRun(KernelId kernel) const;
@@ -43,6 +45,19 @@ class Device {
   // UNAVAILABLE, with the reason, once the device is lost.
   absl::Status CheckAlive() const;
 
+  // Runs of islands, since it was opened: those that it did, those that it did not, and how many of
+  // the latter the host computed (OnDeviceError::kCpu).
+  int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  int64_t failed_runs() const { return failed_runs_.load(std::memory_order_relaxed); }
+  int64_t answered_by_cpu() const { return answered_by_cpu_.load(std::memory_order_relaxed); }
+  void CountRun(bool done) {
+    (done ? runs_ : failed_runs_).fetch_add(1, std::memory_order_relaxed);
+  }
+  void CountAnsweredByCpu() {
+    answered_by_cpu_.fetch_add(1, std::memory_order_relaxed);
+    if (DeviceGate::User* const user = ScopedDeviceUser::Current()) user->CountAnsweredByCpu();
+  }
+
  private:
   Device(std::shared_ptr<const Library> library, int index, int64_t memory_limit_bytes);
   absl::Status Start();
@@ -53,8 +68,10 @@ class Device {
   const int index_;
   const std::string name_;
   const DeviceBudget budget_;
+  DeviceGate gate_;
   FloeCudaDevice properties_ = {};
   std::atomic<bool> lost_{false};
+  std::atomic<int64_t> runs_{0}, failed_runs_{0}, answered_by_cpu_{0};
   mutable Mutex mutex_;
   std::string why_lost_ ABSL_GUARDED_BY(mutex_);
 };

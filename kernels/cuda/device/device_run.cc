@@ -117,6 +117,7 @@ DeviceRun::~DeviceRun() {
 
 absl::Status DeviceRun::Run(const Stream& stream) {
   FLOE_RETURN_IF_ERROR(device_->CheckAlive());
+  const ScopedDeviceTurn turn(&device_->gate());
   FLOE_RETURN_IF_ERROR(device_->Check(
       device_->calls().launch(device_->index(), exec_, stream.handle()), "starting " + name_));
   return stream.Wait("running " + name_);
