@@ -27,6 +27,7 @@
 #include "server/daemon/probe.h"
 #include "server/daemon/signals.h"
 #include "server/daemon/start_up.h"
+#include "server/daemon/tls_watch.h"
 #include "server/daemon/transport_watch.h"
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
@@ -110,7 +111,8 @@ class Daemon {
         activated_(std::move(activated)),
         registry_(config.models,
                   RegistryOptionsOf(config, starter, [this] { Wake(/*stop=*/false); }), &health_),
-        watch_(WatchOptions()) {}
+        watch_(WatchOptions()),
+        tls_(config.server.tls) {}
 
   int Run() {
     SignalWatcher signals(
@@ -119,7 +121,10 @@ class Daemon {
           health_.Shutdown();
           return Clock::Steady().Now() + DrainTime() + kLastMoment + kTidying;
         },
-        [this] { watch_.ReloadNow(); });
+        [this] {
+          watch_.ReloadNow();
+          tls_.ReloadNow();
+        });
     if (const absl::Status status = Open(); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
       if (transport_ != nullptr) transport_->Shutdown(Clock::Steady().Now());
@@ -147,6 +152,7 @@ class Daemon {
 
   // Leaves transport_ null if the end was requested before.
   absl::Status Open() {
+    FLOE_RETURN_IF_ERROR(tls_.Start());
     // It listens before it loads: then health says NOT_SERVING, and a listener that cannot be
     // opened ends the process at once.
     if (activated_.empty()) {
@@ -186,9 +192,9 @@ class Daemon {
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
     transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
     const bool own = activated_.empty();
-    FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_)));
-    for (const std::string& line :
-         own ? DescribeListeners(config_.server) : DescribeActivated(transport_->addresses()))
+    FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));
+    for (const std::string& line : own ? DescribeListeners(config_.server)
+                                       : DescribeActivated(config_.server, transport_->addresses()))
       spdlog::info("{}", line);
     LogCapacity();
     return absl::OkStatus();
@@ -202,6 +208,11 @@ class Daemon {
       const ListenerCounts counts = transport_->connections();
       return ConnectionCounts{counts.open, transport_->max_connections(), counts.refused()};
     };
+    if (tls_.context() != nullptr)
+      info.tls = [context = tls_.context()] {
+        const TlsState state = context->state();
+        return TlsInfo{state.subject, state.not_after, std::string(state.status.message())};
+      };
     info.log_level = LogLevel;
     info.set_log_level = [](const std::string& level, const std::string& who) {
       FLOE_RETURN_IF_ERROR(SetLogLevel(level));
@@ -350,6 +361,7 @@ class Daemon {
   HealthState health_;
   LocalRegistry registry_;
   ConfigWatch watch_;
+  TlsWatch tls_;
   MethodTable methods_;
   std::unique_ptr<Transport> transport_;
 };

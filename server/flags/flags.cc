@@ -55,7 +55,7 @@ struct Flags {
     std::string text, flag;
   };
   std::vector<Setting> keys;
-  Given<std::string> model_name, model_base_path, full_status, ssl_config, saved_model_tags;
+  Given<std::string> model_name, model_base_path, full_status, saved_model_tags;
   Given<bool> content, enable_batching, per_model_batching, alts;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
   std::vector<std::string> notes;  // of flags without effect
@@ -73,6 +73,12 @@ struct KeyFlag {
 constexpr KeyFlag kKeyFlags[] = {
     {"--port", "server.port"},
     {"--bind_address", "server.bind_address", "ADDRESS"},
+    {"--tls_certificate", "server.tls.certificate", "FILE"},
+    {"--tls_key", "server.tls.key", "FILE"},
+    {"--tls_client_ca", "server.tls.client_ca", "FILE"},
+    {"--tls_client", "server.tls.client"},
+    {"--tls_min_version", "server.tls.min_version"},
+    {"--ssl_config_file", "server.tls.ssl_config_file", "FILE"},
     {"--insecure_public", "server.insecure_public"},
     {"--grpc_socket_path", "server.grpc_socket_path", "PATH"},
     {"--grpc_max_message_bytes", "server.max_message_bytes", "BYTES"},
@@ -113,7 +119,7 @@ constexpr ValueFlag<bool> kSwitches[] = {
      "Read batching_params.pbtxt of a version; needs --enable_batching [false]"},
     {"--enable_batching", &Flags::enable_batching,
      "Needed for --batching_parameters_file; waiting requests are batched in any case"},
-    {"--use_alts_credentials", &Flags::alts, "Refused, like --ssl_config_file"},
+    {"--use_alts_credentials", &Flags::alts, "Refused: floed does not speak ALTS; use TLS"},
     {"--enable_serialization_as_tensor_content", &Flags::content,
      "Reply with tensor_content instead of typed values, unless the model's entry says otherwise"},
 };
@@ -142,9 +148,6 @@ constexpr TextFlag kTexts[] = {
     {{"--saved_model_tags", &Flags::saved_model_tags,
       "Default of the models' saved_model_tags [serve, or the only graph]"},
      "TAG,TAG"},
-    {{"--ssl_config_file", &Flags::ssl_config,
-      "Refused: floed does not encrypt connections; use a proxy in front of it"},
-     "FILE"},
 };
 
 // `given`, or the nearest number in `range` with a note.
@@ -318,18 +321,12 @@ absl::Status ServeOnly(const SingleModel& single, const ModelConfig& defaults,
   return absl::OkStatus();
 }
 
-// Refuses to serve plain connections to somebody who asked for encryption.
-absl::Status CheckEncryption(const Flags& f) {
-  const bool ssl = !f.ssl_config.value_or("").empty();
-  if (!ssl && !f.alts.value_or(false)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      ssl ? absl::StrCat("--ssl_config_file=", *f.ssl_config) : "--use_alts_credentials",
-      ": floed does not encrypt connections; leave the flag out, keep floed on loopback or a unix "
-      "socket, and put a proxy that speaks TLS (Envoy, nginx) in front of it"));
-}
-
 absl::Status CheckTogether(const Flags& f) {
-  FLOE_RETURN_IF_ERROR(CheckEncryption(f));
+  // Plain connections are no answer to somebody who asked for encryption.
+  if (f.alts.value_or(false))
+    return absl::InvalidArgumentError(
+        "--use_alts_credentials: floed does not speak ALTS; leave the flag out and use TLS: "
+        "--tls_certificate and --tls_key, or --ssl_config_file");
   if (!f.files.batching_parameters.empty() && !f.enable_batching.value_or(false))
     return absl::InvalidArgumentError(
         "--batching_parameters_file is given without --enable_batching; add --enable_batching");

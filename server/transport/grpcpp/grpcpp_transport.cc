@@ -279,6 +279,11 @@ absl::Status GrpcppTransport::Start(const std::vector<ListenerSpec>& listeners) 
   if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
   std::vector<ListenSocket> sockets;
   for (const ListenerSpec& listener : listeners) {
+    if (listener.tls.context != nullptr)
+      return absl::FailedPreconditionError(absl::StrCat(
+          listener.address,
+          ": this transport serves plain text only; start with --transport=net, or leave "
+          "server.tls out"));
     FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener.address));
     addresses_.push_back(socket.address());
     sockets.push_back(std::move(socket));
