@@ -19,7 +19,7 @@ constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 }  // namespace
 
-Connection::Connection(int fd, PeerIdentity who, NetShared* shared, std::shared_ptr<Loop> loop,
+Connection::Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared, std::shared_ptr<Loop> loop,
                        std::function<void(Connection*)> on_closed)
     : fd_(fd),
       who_(std::move(who)),
@@ -28,6 +28,8 @@ Connection::Connection(int fd, PeerIdentity who, NetShared* shared, std::shared_
       on_closed_(std::move(on_closed)),
       silence_([this] { Close(EndReason::kHandshake); }),
       last_received_(loop_->now()) {
+  if (tls != nullptr) tls_ = TlsChannel::Make(tls, fd_);
+  if (tls != nullptr && tls_ == nullptr) shutdown(fd_, SHUT_RDWR);  // no memory
   silence_.Set(loop_->timers(), loop_->now() + shared_.limits.times.handshake);
 }
 
@@ -36,12 +38,14 @@ Connection::~Connection() {
 }
 
 ssize_t Connection::ReadSome(char* to, size_t room) {
+  if (tls_ != nullptr) return tls_->Read(to, room);
   const ssize_t size = recv(fd_, to, room, 0);
   if (size >= 0) return size;
   return errno == EAGAIN || errno == EINTR ? -1 : 0;
 }
 
 ssize_t Connection::WriteSome(std::string_view bytes) {
+  if (tls_ != nullptr) return tls_->Write(bytes);
   const ssize_t size = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (size > 0) return size;
   return errno == EAGAIN || errno == EINTR ? -1 : 0;
@@ -68,6 +72,7 @@ void Connection::OnReady() {
 bool Connection::Take(std::string_view bytes) {
   last_received_ = loop_->now();
   if (protocol_ != nullptr) return protocol_->Receive(bytes);
+  if (tls_ != nullptr && who_.subject.empty()) who_.subject = tls_->subject();
   first_.append(bytes);
   return Choose(first_);
 }
@@ -126,6 +131,7 @@ void Connection::Close(EndReason reason) {
   NoteReason(reason);
   silence_.Clear();
   if (protocol_ != nullptr) protocol_->OnGone();
+  if (tls_ != nullptr) tls_->Farewell();
   // What is unread would reset the connection, and the last words with it.
   shutdown(fd_, SHUT_WR);
   thread_local std::array<char, 4096> unread;

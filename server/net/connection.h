@@ -10,6 +10,7 @@
 
 #include "server/net/loop.h"
 #include "server/net/net_rules.h"
+#include "server/net/tls_channel.h"
 
 namespace floe::server {
 
@@ -39,7 +40,8 @@ class Protocol {
 class Connection final : public Loop::Watcher {
  public:
   // Owns `fd`. `on_closed` is called once, and has the loop forget it.
-  Connection(int fd, PeerIdentity who, NetShared* shared, std::shared_ptr<Loop> loop,
+  // `tls`: the context of its listener; null: plain text.
+  Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared, std::shared_ptr<Loop> loop,
              std::function<void(Connection*)> on_closed);
   ~Connection() override;
 
@@ -76,10 +78,11 @@ class Connection final : public Loop::Watcher {
   void Flush();
 
   int fd_;
-  const PeerIdentity who_;
+  PeerIdentity who_;
   NetShared& shared_;
   const std::shared_ptr<Loop> loop_;
   const std::function<void(Connection*)> on_closed_;
+  std::unique_ptr<TlsChannel> tls_;     // null: plain text
   std::unique_ptr<Protocol> protocol_;  // null: not known yet
   Timer silence_;                       // until the first words
   std::string first_;                   // what has come before it is known

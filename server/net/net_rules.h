@@ -49,6 +49,7 @@ struct PeerIdentity {
   bool local = false;
   uint64_t principal = 0;
   ListenerRoles roles;
+  std::string subject = {};  // of its certificate, which was checked; "": none
 };
 
 }  // namespace floe::server

@@ -52,15 +52,15 @@ struct LoopOfConnections {
 // A connection on its way from the thread that accepted it.
 class NewConnection final : public Loop::Task {
  public:
-  NewConnection(int fd, PeerIdentity who, NetShared* shared, LoopOfConnections* to)
-      : fd_(fd), who_(std::move(who)), shared_(*shared), to_(*to) {}
+  NewConnection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared, LoopOfConnections* to)
+      : fd_(fd), who_(std::move(who)), tls_(std::move(tls)), shared_(*shared), to_(*to) {}
   ~NewConnection() override {
     if (fd_ >= 0) close(fd_);
   }
   void Run() override {
     const int fd = std::exchange(fd_, -1);
     auto made =
-        std::make_unique<Connection>(fd, std::move(who_), &shared_, to_.loop,
+        std::make_unique<Connection>(fd, std::move(who_), std::move(tls_), &shared_, to_.loop,
                                      [to = &to_](Connection* closed) { to->Forget(closed); });
     Connection* const connection = made.get();
     to_.connections[connection] = std::move(made);
@@ -73,6 +73,7 @@ class NewConnection final : public Loop::Task {
  private:
   int fd_;
   PeerIdentity who_;
+  std::shared_ptr<ssl_ctx_st> tls_;
   NetShared& shared_;
   LoopOfConnections& to_;
 };
@@ -139,7 +140,8 @@ class EpollTransport final : public NetTransport {
   const TransportOptions options_;
   NetShared shared_;
   std::vector<std::string> addresses_;
-  std::map<int, ListenerRoles> roles_;  // by the listener's descriptor; -1: of the first
+  std::map<int, ListenerSpec> specs_;  // by the listener's descriptor
+  ListenerRoles inside_;               // of connections inside the process
   std::vector<std::unique_ptr<LoopOfConnections>> loops_;
   std::atomic<size_t> next_loop_{0};
   std::unique_ptr<Acceptor> acceptor_;
@@ -150,10 +152,13 @@ class EpollTransport final : public NetTransport {
 };
 
 void EpollTransport::Hand(int listener_fd, int fd) {
-  const auto roles = roles_.find(listener_fd);
-  PeerIdentity who = IdentityOf(fd, roles == roles_.end() ? roles_.at(-1) : roles->second);
+  const auto spec = specs_.find(listener_fd);
+  const bool inside = spec == specs_.end();
+  PeerIdentity who = IdentityOf(fd, inside ? inside_ : spec->second.roles);
+  std::shared_ptr<ssl_ctx_st> tls;
+  if (!inside && spec->second.tls.context != nullptr) tls = spec->second.tls.context();
   LoopOfConnections* const to = loops_[next_loop_++ % loops_.size()].get();
-  to->loop->Post(std::make_shared<NewConnection>(fd, std::move(who), &shared_, to));
+  to->loop->Post(std::make_shared<NewConnection>(fd, std::move(who), std::move(tls), &shared_, to));
 }
 
 absl::StatusOr<int> EpollTransport::ConnectInside() {
@@ -170,10 +175,10 @@ absl::Status EpollTransport::Start(const std::vector<ListenerSpec>& listeners) {
   for (const ListenerSpec& listener : listeners) {
     FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener.address));
     addresses_.push_back(socket.address());
-    roles_[socket.fd()] = listener.roles;
+    specs_[socket.fd()] = listener;
     sockets.push_back(std::move(socket));
   }
-  roles_[-1] = listeners.front().roles;
+  inside_ = listeners.front().roles;
   FLOE_RETURN_IF_ERROR(shared_.helpers.Start());
   constexpr int kCpusForTwo = 4;
   const int loops = FindUsableCpus().count() >= kCpusForTwo ? 2 : 1;

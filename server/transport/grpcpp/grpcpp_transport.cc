@@ -294,6 +294,9 @@ absl::Status GrpcppTransport::Start(const std::vector<ListenerSpec>& listeners) 
   if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
   std::vector<ListenSocket> sockets;
   for (const ListenerSpec& listener : listeners) {
+    if (listener.tls.context != nullptr)
+      return absl::UnimplementedError(
+          absl::StrCat(listener.address, ": grpc++ cannot carry TLS here; use --transport=net"));
     FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener.address));
     addresses_.push_back(socket.address());
     sockets.push_back(std::move(socket));
