@@ -66,7 +66,7 @@ LIBRARIES = {
     r"yaml-cpp/": ["config"],
     r"snappy": ["model/import", "tests"],
     r"xxhash": ["base"],
-    r"boost/": ["server/scheduling"],
+    r"boost/": ["server/scheduling", "server/net"],
     r"nghttp2/": ["server/net"],
     r"openssl/": ["server/net"],
     r"hdf5|H5": ["model/import/keras/hdf5", "model/import/keras/hdf5_file_test.cc"],

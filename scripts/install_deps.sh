@@ -11,7 +11,7 @@ build_packages=(
   libxxhash-dev libyaml-cpp-dev libzip-dev lld ninja-build nlohmann-json3-dev pkg-config protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
 check_packages=(
-  buildah clang clang-format clang-tidy dpkg-dev file git haproxy libclang-rt-dev lintian llvm mmdebstrap nginx-light procps
+  buildah clang clang-format clang-tidy curl dpkg-dev file git haproxy libclang-rt-dev lintian llvm mmdebstrap nginx-light openssl procps
   python3 python3-venv systemd systemd-container
 )
 
