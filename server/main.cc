@@ -88,7 +88,8 @@ static int Serve(int argc, char** argv) {
     std::cerr << logs.message() << "\n";
     return 1;
   }
-  exit_code = floe::server::RunDaemon(command->config, std::move(activated), starter.get());
+  exit_code = floe::server::RunDaemon(command->config, std::move(activated), starter.get(),
+                                      command->net_transport);
   floe::server::FlushLog(floe::Clock::Steady().Now() + std::chrono::seconds(1));
   return exit_code;
 }

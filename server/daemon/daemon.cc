@@ -31,6 +31,7 @@
 #include "server/daemon/transport_watch.h"
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
+#include "server/net/net_transport.h"
 #include "server/registry/local_registry.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
 #include "server/transport/grpcpp/self_caller.h"
@@ -106,8 +107,10 @@ void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progre
 // One class: the phases of the process, each a method, from the first listener to the last call.
 class Daemon {
  public:
-  Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter)
+  Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
+         bool net_transport)
       : config_(config),
+        net_transport_(net_transport),
         activated_(std::move(activated)),
         registry_(config.models,
                   RegistryOptionsOf(config, starter, [this] { Wake(/*stop=*/false); }), &health_),
@@ -190,7 +193,10 @@ class Daemon {
     options.calls.memory = &registry_.memory();
     FLOE_ASSIGN_OR_RETURN(GrpcArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
+    if (net_transport_)
+      transport_ = MakeNetTransport(methods_, options, arguments);
+    else
+      transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));
     for (const std::string& line : own ? DescribeListeners(config_.server)
@@ -353,6 +359,7 @@ class Daemon {
   static constexpr Duration kQueueTimeout = std::chrono::seconds(10);
 
   const ServerConfig& config_;
+  const bool net_transport_;
   const std::vector<std::string> activated_;
   const TimePoint started_ = Clock::Steady().Now();
   Mutex mutex_;  // before the registry, which calls Wake while it is made
@@ -368,14 +375,14 @@ class Daemon {
 
 }  // namespace
 
-int RunDaemon(const ServerConfig& config, std::vector<std::string> activated,
-              TrialStarter* starter) {
+int RunDaemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
+              bool net_transport) {
   spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
   for (const std::string& note : config.notes) spdlog::warn("{}", note);
   for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
     spdlog::warn("{}", warning);
   if (!config.cpu.blas_library.empty()) kernels::SetBlasLibrary(config.cpu.blas_library);
-  return Daemon(config, std::move(activated), starter).Run();
+  return Daemon(config, std::move(activated), starter, net_transport).Run();
 }
 
 }  // namespace floe::server

@@ -49,6 +49,7 @@ using Given = std::optional<T>;
 struct Flags {
   ConfigFiles files;
   bool check_config = false;
+  std::string transport = "grpcpp";
   // Keys of floe.yaml that flags set, each with the value's text and the flag's name.
   struct Setting {
     const Key<ServerConfig>* key;
@@ -215,6 +216,8 @@ void AddFlags(CLI::App& app, Flags& f) {
   app.set_version_flag("--version", absl::StrCat("floed ", kVersion), "Print the version and end");
   app.add_flag("--check-config", f.check_config,
                "Check the configuration and end: with 0 if it is valid, otherwise with 1");
+  // Hidden: until there is one transport again.
+  app.add_option("--transport", f.transport)->group("")->check(CLI::IsMember({"grpcpp", "net"}));
   AddFiles(app, f);
   for (const TextFlag& flag : kTexts)
     app.add_option(flag.name, f.*flag.value, flag.help)->type_name(flag.type);
@@ -416,7 +419,7 @@ std::optional<Command> ParseCommandLine(int argc, const char* const* argv, std::
     *exit_code = 1;
     return std::nullopt;
   }
-  return Command{*std::move(config), flags->check_config};
+  return Command{*std::move(config), flags->check_config, flags->transport == "net"};
 }
 
 absl::StatusOr<ServerConfig> ReloadConfig(const ServerConfig& current) {

@@ -90,10 +90,10 @@ bool Lists(std::string_view list, std::string_view word) {
   }
 }
 
-using Wrong = std::optional<H1Parser::Error>;
+using MaybeError = std::optional<H1Parser::Error>;
 
 // "/a?b", "http://host/a?b", or "*" of OPTIONS.
-Wrong ReadTarget(std::string target, H1Head* head) {
+MaybeError ReadTarget(std::string target, H1Head* head) {
   if (head->method == "CONNECT")
     return H1Parser::Error{501, "CONNECT is not offered: this is no proxy"};
   if (!std::all_of(target.begin(), target.end(),
@@ -123,7 +123,7 @@ Wrong ReadTarget(std::string target, H1Head* head) {
   return std::nullopt;
 }
 
-Wrong ReadHost(H1Head* head) {
+MaybeError ReadHost(H1Head* head) {
   const auto hosts = std::count_if(head->fields.begin(), head->fields.end(),
                                    [](const auto& field) { return field.first == "host"; });
   if (hosts > 1) return H1Parser::Error{400, "there is more than one field Host"};
@@ -134,7 +134,7 @@ Wrong ReadHost(H1Head* head) {
 }
 
 // How long the body is: no two readers may differ in that.
-Wrong ReadLength(const H1Limits& limits, H1Head* head) {
+MaybeError ReadLength(const H1Limits& limits, H1Head* head) {
   const std::string *length = nullptr, *coding = nullptr;
   for (const auto& [name, value] : head->fields) {
     if (name != "content-length" && name != "transfer-encoding") continue;
@@ -164,7 +164,7 @@ Wrong ReadLength(const H1Limits& limits, H1Head* head) {
   return std::nullopt;
 }
 
-Wrong ReadConnection(H1Head* head) {
+MaybeError ReadConnection(H1Head* head) {
   bool close = false, stay = false;
   for (const auto& [name, value] : head->fields) {
     if (name == "connection") {
@@ -318,7 +318,7 @@ std::optional<H1Parser::Step> H1Parser::ReadHead() {
   head_.method = std::move(reader.method);
   head_.minor = reader.minor;
   head_.fields = std::move(reader.fields);
-  Wrong wrong = ReadHost(&head_);
+  MaybeError wrong = ReadHost(&head_);
   if (!wrong) wrong = ReadTarget(std::move(reader.target), &head_);
   if (!wrong) wrong = ReadLength(limits_, &head_);
   if (!wrong) wrong = ReadConnection(&head_);

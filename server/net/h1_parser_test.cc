@@ -10,11 +10,9 @@ namespace floe::server {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::Pair;
 using ::testing::StartsWith;
 using Event = H1Parser::Event;
 

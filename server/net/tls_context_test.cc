@@ -14,7 +14,6 @@ using ::testing::StartsWith;
 using tls_test::ClientContext;
 using tls_test::Identity;
 using tls_test::Issue;
-using tls_test::Pair;
 
 class TlsContextTest : public testing::Test {
  protected:
@@ -38,7 +37,7 @@ class TlsContextTest : public testing::Test {
   std::string Served(const TlsContext& context) const {
     const auto client = ClientContext(ca_);
     const auto server = context.Snapshot();
-    Pair pair(client.get(), server.get());
+    tls_test::Pair pair(client.get(), server.get());
     if (!pair.Shake()) return "(refused)";
     const std::unique_ptr<X509, void (*)(X509*)> shown(SSL_get1_peer_certificate(pair.client.get()),
                                                        X509_free);
@@ -62,20 +61,20 @@ TEST_F(TlsContextTest, ServesBothVersionsAndChoosesHttp2) {
   for (const auto& [offered, chosen] :
        {std::pair("\x02h2", "h2"), std::pair("\x08http/1.1\x02h2", "h2"),
         std::pair("\x08http/1.1", "http/1.1"), std::pair("", "")}) {
-    Pair pair(client.get(), context->Snapshot().get(), offered);
+    tls_test::Pair pair(client.get(), context->Snapshot().get(), offered);
     EXPECT_TRUE(pair.Shake()) << offered;
     EXPECT_EQ(pair.Alpn(), chosen);
   }
-  EXPECT_FALSE(Pair(client.get(), context->Snapshot().get(), "\x04spdy").Shake());
+  EXPECT_FALSE(tls_test::Pair(client.get(), context->Snapshot().get(), "\x04spdy").Shake());
   SSL_CTX_set_max_proto_version(client.get(), TLS1_2_VERSION);
-  Pair old(client.get(), context->Snapshot().get());
+  tls_test::Pair old(client.get(), context->Snapshot().get());
   EXPECT_TRUE(old.Shake());
   EXPECT_EQ(SSL_version(old.server.get()), TLS1_2_VERSION);
   EXPECT_THAT(SSL_get_cipher_name(old.server.get()), StartsWith("ECDHE-"));
   SSL_CTX_set_min_proto_version(client.get(), TLS1_1_VERSION);
   SSL_CTX_set_max_proto_version(client.get(), TLS1_1_VERSION);
   SSL_CTX_set_security_level(client.get(), 0);
-  EXPECT_FALSE(Pair(client.get(), context->Snapshot().get()).Shake());
+  EXPECT_FALSE(tls_test::Pair(client.get(), context->Snapshot().get()).Shake());
 }
 
 TEST_F(TlsContextTest, OldVersionsAreRefusedWhereTheConfigurationSaysSo) {
@@ -84,9 +83,9 @@ TEST_F(TlsContextTest, OldVersionsAreRefusedWhereTheConfigurationSaysSo) {
   config.min_version = TlsVersion::k13;
   const auto context = Make(config);
   const auto client = ClientContext(ca_);
-  EXPECT_TRUE(Pair(client.get(), context->Snapshot().get()).Shake());
+  EXPECT_TRUE(tls_test::Pair(client.get(), context->Snapshot().get()).Shake());
   SSL_CTX_set_max_proto_version(client.get(), TLS1_2_VERSION);
-  EXPECT_FALSE(Pair(client.get(), context->Snapshot().get()).Shake());
+  EXPECT_FALSE(tls_test::Pair(client.get(), context->Snapshot().get()).Shake());
 }
 
 TEST_F(TlsContextTest, NobodyRenegotiatesOrMakesWeakConnections) {
@@ -94,7 +93,7 @@ TEST_F(TlsContextTest, NobodyRenegotiatesOrMakesWeakConnections) {
   const auto context = Make(Config());
   const auto client = ClientContext(ca_);
   SSL_CTX_set_max_proto_version(client.get(), TLS1_2_VERSION);
-  Pair pair(client.get(), context->Snapshot().get());
+  tls_test::Pair pair(client.get(), context->Snapshot().get());
   ASSERT_TRUE(pair.Shake());
   ASSERT_EQ(SSL_renegotiate(pair.client.get()), 1);
   SSL_do_handshake(pair.client.get());
@@ -107,7 +106,7 @@ TEST_F(TlsContextTest, NobodyRenegotiatesOrMakesWeakConnections) {
     SSL_CTX_set_max_proto_version(other.get(), TLS1_2_VERSION);
     SSL_CTX_set_security_level(other.get(), 0);
     SSL_CTX_set_cipher_list(other.get(), weak);
-    EXPECT_FALSE(Pair(other.get(), context->Snapshot().get()).Shake()) << weak;
+    EXPECT_FALSE(tls_test::Pair(other.get(), context->Snapshot().get()).Shake()) << weak;
   }
 }
 
@@ -116,16 +115,16 @@ TEST_F(TlsContextTest, SessionsAreResumedUntilTheCertificateChanges) {
   const auto context = Make(Config());
   const auto client = ClientContext(ca_);
   SSL_CTX_set_max_proto_version(client.get(), TLS1_2_VERSION);
-  Pair first(client.get(), context->Snapshot().get());
+  tls_test::Pair first(client.get(), context->Snapshot().get());
   ASSERT_TRUE(first.Shake());
   SSL_SESSION* const session = SSL_get1_session(first.client.get());
-  Pair again(client.get(), context->Snapshot().get(), "", session);
+  tls_test::Pair again(client.get(), context->Snapshot().get(), "", session);
   ASSERT_TRUE(again.Shake());
   EXPECT_EQ(SSL_session_reused(again.server.get()), 1);
   now_ += 13 * 3600;  // the keys of tickets are new
   context->Poll();
   context->Poll();
-  Pair later(client.get(), context->Snapshot().get(), "", session);
+  tls_test::Pair later(client.get(), context->Snapshot().get(), "", session);
   ASSERT_TRUE(later.Shake());
   EXPECT_EQ(SSL_session_reused(later.server.get()), 0);
   SSL_SESSION_free(session);
@@ -144,15 +143,15 @@ TEST_F(TlsContextTest, ClientsAreAskedAsTheConfigurationSays) {
     const auto context = Make(config);
     const auto with = ClientContext(ca_, &known), bare = ClientContext(ca_),
                wrong = ClientContext(ca_, &stranger);
-    Pair pair(with.get(), context->Snapshot().get());
+    tls_test::Pair pair(with.get(), context->Snapshot().get());
     ASSERT_TRUE(pair.Shake());
     const std::unique_ptr<X509, void (*)(X509*)> shown(SSL_get1_peer_certificate(pair.server.get()),
                                                        X509_free);
     EXPECT_EQ(PrincipalOf(*shown).common_name, "known");
     EXPECT_THAT(PrincipalOf(*shown).names, ElementsAre("DNS:a.b", "URI:spiffe://a/b"));
-    EXPECT_EQ(Pair(bare.get(), context->Snapshot().get()).Shake(),
+    EXPECT_EQ(tls_test::Pair(bare.get(), context->Snapshot().get()).Shake(),
               asked == ClientCertificates::kOptional);
-    EXPECT_FALSE(Pair(wrong.get(), context->Snapshot().get()).Shake());
+    EXPECT_FALSE(tls_test::Pair(wrong.get(), context->Snapshot().get()).Shake());
   }
 }
 
@@ -171,7 +170,7 @@ TEST_F(TlsContextTest, ANewPairIsUsedOnceItIsWhole) {
   EXPECT_EQ(Served(*context), "two");
   EXPECT_EQ(context->state().subject, "CN=two");
   const auto client = ClientContext(ca_);
-  EXPECT_TRUE(Pair(client.get(), before.get()).Shake()) << "connections keep theirs";
+  EXPECT_TRUE(tls_test::Pair(client.get(), before.get()).Shake()) << "connections keep theirs";
 }
 
 // As Kubernetes does it: the files are links to ..data/NAME, and ..data is turned.

@@ -43,17 +43,17 @@ std::string TakeReason() {
   return reason == nullptr ? "unknown error" : reason;
 }
 
-absl::Status Wrong(const std::string& file, const std::string& what) {
+absl::Status WrongPem(const std::string& file, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", what));
 }
 
-bool Holds(const std::string& pem, std::string_view label) {
+bool HoldsLabel(const std::string& pem, std::string_view label) {
   return pem.find(absl::StrCat("-----BEGIN ", std::string(label))) != std::string::npos;
 }
 
 bool HoldsKey(const std::string& pem) {
   for (const char* kind : {"", "RSA ", "EC ", "ENCRYPTED "})
-    if (Holds(pem, absl::StrCat(kind, "PRIVATE KEY-----"))) return true;
+    if (HoldsLabel(pem, absl::StrCat(kind, "PRIVATE KEY-----"))) return true;
   return false;
 }
 
@@ -74,15 +74,16 @@ absl::StatusOr<std::vector<CertificatePointer>> ReadCertificates(const std::stri
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = TakeReason();
   if (!at_end)
-    return Wrong(
+    return WrongPem(
         file, absl::StrCat("certificate ", read.size() + 1, " of the file cannot be read (", reason,
                            "); copy the file again, or have it issued again"));
   if (!read.empty()) return read;
   if (HoldsKey(pem))
-    return Wrong(file,
-                 "holds a private key; expected certificates. Are the paths of certificate and key "
-                 "mixed up?");
-  return Wrong(file, "holds no certificate in PEM form; expected -----BEGIN CERTIFICATE-----");
+    return WrongPem(
+        file,
+        "holds a private key; expected certificates. Are the paths of certificate and key "
+        "mixed up?");
+  return WrongPem(file, "holds no certificate in PEM form; expected -----BEGIN CERTIFICATE-----");
 }
 
 }  // namespace
@@ -90,14 +91,15 @@ absl::StatusOr<std::vector<CertificatePointer>> ReadCertificates(const std::stri
 absl::Status UseCertificates(ssl_ctx_st* context, const std::string& pem, const std::string& file) {
   FLOE_ASSIGN_OR_RETURN(std::vector<CertificatePointer> all, ReadCertificates(pem, file));
   if (SSL_CTX_use_certificate(context, all[0].get()) != 1)
-    return Wrong(file, absl::StrCat("the certificate of ", SubjectOf(*all[0]),
-                                    " cannot be used: ", TakeReason(),
-                                    "; have one issued for an EC key, or an RSA key of 2048 bits "
-                                    "or more"));
+    return WrongPem(
+        file,
+        absl::StrCat("the certificate of ", SubjectOf(*all[0]), " cannot be used: ", TakeReason(),
+                     "; have one issued for an EC key, or an RSA key of 2048 bits "
+                     "or more"));
   for (size_t i = 1; i < all.size(); ++i) {
     if (SSL_CTX_add1_chain_cert(context, all[i].get()) != 1)
-      return Wrong(file, absl::StrCat("the certificate of ", SubjectOf(*all[i]), ", number ", i + 1,
-                                      " of the file, cannot be used: ", TakeReason()));
+      return WrongPem(file, absl::StrCat("the certificate of ", SubjectOf(*all[i]), ", number ",
+                                         i + 1, " of the file, cannot be used: ", TakeReason()));
   }
   return absl::OkStatus();
 }
@@ -110,27 +112,27 @@ absl::Status UseKey(ssl_ctx_st* context, const std::string& pem, const std::stri
   const KeyPointer key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, &asked));
   const std::string reason = TakeReason();
   if (asked)
-    return Wrong(file,
-                 "the key has a passphrase, for which nobody can be asked; write it without one "
-                 "(openssl pkey -in FILE -out NEW) and let file permissions protect it");
+    return WrongPem(file,
+                    "the key has a passphrase, for which nobody can be asked; write it without one "
+                    "(openssl pkey -in FILE -out NEW) and let file permissions protect it");
   if (key == nullptr && !HoldsKey(pem))
-    return Wrong(file,
-                 Holds(pem, "CERTIFICATE")
-                     ? "holds a certificate; expected a private key. Are the paths of certificate "
-                       "and key mixed up?"
-                     : "holds no private key in PEM form; expected -----BEGIN PRIVATE KEY-----");
+    return WrongPem(
+        file, HoldsLabel(pem, "CERTIFICATE")
+                  ? "holds a certificate; expected a private key. Are the paths of certificate "
+                    "and key mixed up?"
+                  : "holds no private key in PEM form; expected -----BEGIN PRIVATE KEY-----");
   if (key == nullptr)
-    return Wrong(
+    return WrongPem(
         file, absl::StrCat("the private key cannot be read (", reason, "); copy the file again"));
   X509* const certificate = SSL_CTX_get0_certificate(context);
   if (X509_check_private_key(certificate, key.get()) != 1) {
     ERR_clear_error();
-    return Wrong(file,
-                 absl::StrCat("the key is not that of the certificate in ", certificate_file, " (",
-                              SubjectOf(*certificate), "); give the pair that was made together"));
+    return WrongPem(
+        file, absl::StrCat("the key is not that of the certificate in ", certificate_file, " (",
+                           SubjectOf(*certificate), "); give the pair that was made together"));
   }
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1)
-    return Wrong(file, absl::StrCat("the key cannot be used: ", TakeReason()));
+    return WrongPem(file, absl::StrCat("the key cannot be used: ", TakeReason()));
   return absl::OkStatus();
 }
 
@@ -138,14 +140,14 @@ absl::Status TrustClientsOf(ssl_ctx_st* context, const std::string& pem, const s
   FLOE_ASSIGN_OR_RETURN(std::vector<CertificatePointer> all, ReadCertificates(pem, file));
   for (const CertificatePointer& one : all) {
     if (X509_check_ca(one.get()) == 0)
-      return Wrong(file, absl::StrCat("the certificate of ", SubjectOf(*one),
-                                      " may not sign others (it is no CA); give the one that "
-                                      "signs the clients' certificates"));
+      return WrongPem(file, absl::StrCat("the certificate of ", SubjectOf(*one),
+                                         " may not sign others (it is no CA); give the one that "
+                                         "signs the clients' certificates"));
     // The name alone is sent to clients, for them to choose a certificate by.
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context), one.get()) != 1 ||
         SSL_CTX_add_client_CA(context, one.get()) != 1)
-      return Wrong(file, absl::StrCat("the certificate of ", SubjectOf(*one),
-                                      " cannot be used: ", TakeReason()));
+      return WrongPem(file, absl::StrCat("the certificate of ", SubjectOf(*one),
+                                         " cannot be used: ", TakeReason()));
   }
   return absl::OkStatus();
 }
@@ -153,12 +155,13 @@ absl::Status TrustClientsOf(ssl_ctx_st* context, const std::string& pem, const s
 absl::Status CheckTimes(const x509_st& certificate, std::time_t now, const std::string& file) {
   std::time_t at = now;  // the call's argument is not const
   if (X509_cmp_time(X509_get0_notAfter(&certificate), &at) < 0)
-    return Wrong(file, absl::StrCat("the certificate of ", SubjectOf(certificate), " expired at ",
-                                    DateText(NotAfter(certificate)), "; renew it"));
+    return WrongPem(file,
+                    absl::StrCat("the certificate of ", SubjectOf(certificate), " expired at ",
+                                 DateText(NotAfter(certificate)), "; renew it"));
   if (X509_cmp_time(X509_get0_notBefore(&certificate), &at) > 0)
-    return Wrong(file, absl::StrCat("the certificate of ", SubjectOf(certificate),
-                                    " is not valid yet; check the clock of this machine (",
-                                    DateText(now), ")"));
+    return WrongPem(file, absl::StrCat("the certificate of ", SubjectOf(certificate),
+                                       " is not valid yet; check the clock of this machine (",
+                                       DateText(now), ")"));
   return absl::OkStatus();
 }
 
