@@ -21,6 +21,7 @@
 #include "config/cpu_budget.h"
 #include "kernels/cpu/gemm/openblas.h"
 #include "server/api/api.h"
+#include "server/api/http_health.h"
 #include "server/daemon/config_watch.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
@@ -193,10 +194,12 @@ class Daemon {
     options.calls.memory = &registry_.memory();
     FLOE_ASSIGN_OR_RETURN(GrpcArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    if (net_transport_)
-      transport_ = MakeNetTransport(methods_, options, arguments);
-    else
+    if (net_transport_) {
+      AddHealthRoutes(health_, nullptr, &routes_);
+      transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
+    } else {
       transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
+    }
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));
     for (const std::string& line : own ? DescribeListeners(config_.server)
@@ -370,6 +373,7 @@ class Daemon {
   ConfigWatch watch_;
   TlsWatch tls_;
   MethodTable methods_;
+  HttpRoutes routes_;
   std::unique_ptr<Transport> transport_;
 };
 

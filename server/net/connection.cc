@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "server/listener/stranger.h"
+#include "server/net/h1_session.h"
 #include "server/net/h2_session.h"
 
 namespace floe::server {
@@ -19,8 +20,8 @@ constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 }  // namespace
 
-Connection::Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared, std::shared_ptr<Loop> loop,
-                       std::function<void(Connection*)> on_closed)
+Connection::Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared,
+                       std::shared_ptr<Loop> loop, std::function<void(Connection*)> on_closed)
     : fd_(fd),
       who_(std::move(who)),
       shared_(*shared),
@@ -87,7 +88,14 @@ bool Connection::Choose(std::string_view bytes) {
     const std::string first = std::exchange(first_, {});
     return protocol_->Receive(first);
   }
-  pending_ = AnswerTo(StrangerOf(bytes));
+  const std::string_view stranger = StrangerOf(bytes);
+  if (shared_.routes != nullptr && stranger != "TLS") {
+    protocol_ = std::make_unique<H1Session>(this);
+    silence_.Clear();
+    const std::string first = std::exchange(first_, {});
+    return protocol_->Receive(first);
+  }
+  pending_ = AnswerTo(stranger);
   NoteReason(EndReason::kStranger);
   return false;
 }

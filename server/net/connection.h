@@ -41,8 +41,8 @@ class Connection final : public Loop::Watcher {
  public:
   // Owns `fd`. `on_closed` is called once, and has the loop forget it.
   // `tls`: the context of its listener; null: plain text.
-  Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared, std::shared_ptr<Loop> loop,
-             std::function<void(Connection*)> on_closed);
+  Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared,
+             std::shared_ptr<Loop> loop, std::function<void(Connection*)> on_closed);
   ~Connection() override;
 
   void OnReady() override;

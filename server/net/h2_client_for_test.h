@@ -25,6 +25,40 @@ inline std::string Framed(const std::string& message, char flag = 0) {
   return framed + message;
 }
 
+inline int ConnectTo(const std::string& server) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(server.substr(server.rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+// Bytes out and in.
+class RawSocket {
+ public:
+  explicit RawSocket(const std::string& server) : fd_(ConnectTo(server)) {}
+  RawSocket(const RawSocket&) = delete;
+  RawSocket& operator=(const RawSocket&) = delete;
+  ~RawSocket() { close(fd_); }
+  void Send(std::string_view bytes) const {
+    EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // To the end of the connection.
+  std::string ReadAll() const {
+    std::string all;
+    char buffer[4096];
+    for (ssize_t size; (size = recv(fd_, buffer, sizeof buffer, 0)) > 0;)
+      all.append(buffer, static_cast<size_t>(size));
+    return all;
+  }
+
+ private:
+  const int fd_;
+};
+
 class H2Client {
  public:
   struct Answer {
@@ -41,13 +75,7 @@ class H2Client {
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
   // To "127.0.0.1:port".
-  explicit H2Client(const std::string& server) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port =
-        htons(static_cast<uint16_t>(std::stoi(server.substr(server.rfind(':') + 1))));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  explicit H2Client(const std::string& server) : fd_(ConnectTo(server)) {
     nghttp2_session_callbacks* callbacks = nullptr;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, OnHeader);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/task_thread_pool.h"
+#include "server/api/http.h"
 #include "server/api/rpc.h"
 #include "server/listener/call_book.h"
 #include "server/listener/call_gate.h"
@@ -34,6 +35,7 @@ struct NetLimits {
 struct NetShared {
   NetShared(const MethodTable& m, const CallLimits& calls) : methods(m), book(calls) {}
   const MethodTable& methods;
+  const HttpRoutes* routes = nullptr;  // null: HTTP/1.1 is not spoken
   NetLimits limits;
   CallBook book;
   CallGate gate;

@@ -52,7 +52,8 @@ struct LoopOfConnections {
 // A connection on its way from the thread that accepted it.
 class NewConnection final : public Loop::Task {
  public:
-  NewConnection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared, LoopOfConnections* to)
+  NewConnection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared,
+                LoopOfConnections* to)
       : fd_(fd), who_(std::move(who)), tls_(std::move(tls)), shared_(*shared), to_(*to) {}
   ~NewConnection() override {
     if (fd_ >= 0) close(fd_);
@@ -111,8 +112,9 @@ NetLimits LimitsOf(const TransportOptions& options, const ChannelArguments& argu
 class EpollTransport final : public NetTransport {
  public:
   EpollTransport(const MethodTable& methods, const TransportOptions& options,
-                 const ChannelArguments& arguments)
+                 const ChannelArguments& arguments, const HttpRoutes* routes)
       : options_(options), shared_(methods, options.calls) {
+    shared_.routes = routes;
     shared_.limits = LimitsOf(options, arguments);
   }
   ~EpollTransport() override { Shutdown(Clock::Steady().Now()); }
@@ -242,8 +244,9 @@ void EpollTransport::Shutdown(TimePoint deadline) {
 
 std::unique_ptr<NetTransport> MakeNetTransport(const MethodTable& methods,
                                                const TransportOptions& options,
-                                               const ChannelArguments& arguments) {
-  return std::make_unique<EpollTransport>(methods, options, arguments);
+                                               const ChannelArguments& arguments,
+                                               const HttpRoutes* routes) {
+  return std::make_unique<EpollTransport>(methods, options, arguments, routes);
 }
 
 }  // namespace floe::server

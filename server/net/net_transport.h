@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/http.h"
 #include "server/api/rpc.h"
 #include "server/net/ends.h"
 #include "server/transport/transport.h"
@@ -21,10 +22,12 @@ class NetTransport : public Transport {
   virtual const EndCounts& ends() const = 0;
 };
 
-// `methods` is complete and outlives the transport. Methods are called on the loops' threads.
+// `methods` and `routes` are complete and outlive the transport; without routes, HTTP/1.1 is not
+// spoken. Methods are called on the loops' threads.
 // `arguments` override the limits that follow from the options.
 std::unique_ptr<NetTransport> MakeNetTransport(const MethodTable& methods,
                                                const TransportOptions& options,
-                                               const ChannelArguments& arguments = {});
+                                               const ChannelArguments& arguments = {},
+                                               const HttpRoutes* routes = nullptr);
 
 }  // namespace floe::server

@@ -88,7 +88,7 @@ class NetServer : public testing::Test {
   }
 
   void Open(const TransportOptions& options = {}, const ChannelArguments& arguments = {}) {
-    server_ = MakeNetTransport(methods_, options, arguments);
+    server_ = MakeNetTransport(methods_, options, arguments, &routes_);
     const absl::Status started = server_->Start({{"127.0.0.1:0"}});
     ASSERT_TRUE(started.ok()) << started;
     address_ = server_->addresses().at(0);
@@ -103,6 +103,7 @@ class NetServer : public testing::Test {
   }
 
   TestMethods methods_;
+  HttpRoutes routes_;
   Mutex mutex_;
   CondVar changed_;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
@@ -316,17 +317,27 @@ TEST_F(NetServer, AHandshakeHasItsTime) {
   TransportOptions options;
   options.times.handshake = std::chrono::milliseconds(50);
   Open(options);
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port =
-      htons(static_cast<uint16_t>(std::stoi(address_.substr(address_.rfind(':') + 1))));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  char byte;
-  EXPECT_EQ(recv(fd, &byte, 1, 0), 0);
-  close(fd);
+  EXPECT_EQ(RawSocket(address_).ReadAll(), "");
   EXPECT_EQ(server_->ends().count(EndReason::kHandshake), 1);
+}
+
+TEST_F(NetServer, Http1OnTheSamePort) {
+  routes_.Add(SimpleRoute("/hello", MethodRole::kHealth, [](const HttpHead& head) {
+    return HttpReply{.status = 200, .body = "at " + head.path};
+  }));
+  Open();
+  RawSocket client(address_);
+  client.Send(
+      "GET /hello HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+      "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const std::string said = client.ReadAll();
+  EXPECT_THAT(said, HasSubstr("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(said, HasSubstr("at /hello"));
+  EXPECT_THAT(said, HasSubstr("HTTP/1.1 404 "));
+  EXPECT_THAT(said.substr(said.find("404")), HasSubstr("at /hello"));
+  RawSocket broken(address_);
+  broken.Send("GET /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n");
+  EXPECT_THAT(broken.ReadAll(), HasSubstr("HTTP/1.1 "));
 }
 
 TEST_F(NetServer, ChannelArgumentsAreHonoured) {
