@@ -195,7 +195,8 @@ class Daemon {
     FLOE_ASSIGN_OR_RETURN(GrpcArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
     if (net_transport_) {
-      AddHealthRoutes(health_, nullptr, &routes_);
+      AddHealthRoutes(
+          health_, [this] { return tls_.Detail(); }, &routes_);
       transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
     } else {
       transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));

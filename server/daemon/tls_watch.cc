@@ -17,6 +17,12 @@ absl::Status TlsWatch::Start() {
   return thread_.Start();
 }
 
+// Probes come from everywhere: that something is wrong is theirs to know, paths are not.
+std::string TlsWatch::Detail() const {
+  if (context_ == nullptr || context_->state().status.ok()) return "";
+  return "TLS: the certificate was not renewed; the log and floectl status say why\n";
+}
+
 void TlsWatch::ReloadNow() {
   if (!config_.is_on()) return;
   thread_.Post([this] { context_->Reload().IgnoreError(); });  // it has been logged

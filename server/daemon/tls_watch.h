@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/task_thread_pool.h"
 #include "config/config.h"
@@ -28,6 +29,8 @@ class TlsWatch {
     if (context_ == nullptr) return {};
     return {[context = context_] { return context->Snapshot(); }};
   }
+  // What a probe of health should say beside its answer: a line, or "".
+  std::string Detail() const;
   // Null without TLS, and before Start.
   const std::shared_ptr<TlsContext>& context() const { return context_; }
   void ReloadNow();  // returns at once; also before Start
