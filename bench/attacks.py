@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What clients that keep to no rule do to floed and to its other callers (docs/security.md).
 
-    $(scripts/pyenv.sh) bench/attacks.py [--build build/release] [--seconds 8] [--most-rss-mb 6000] [--floed ARGUMENT]... [ATTACK...]
+    $(scripts/pyenv.sh) bench/attacks.py [--build build/release] [--seconds 8] [--most-rss-mb 6000] [--transport NAME] [--tls] [--floed ARGUMENT]... [ATTACK...]
 
 Each attack runs against a floed of its own on loopback, for a bounded time and with a bounded number of messages, and
 stops when floed's memory reaches the bound. Printed: floed's memory before, at most and 5 s after; the CPU it took;
-how long a neighbour's calls took before and meanwhile, on a connection it had and on new ones; and how long the
-watchdog had to wait, whose probe is due every 0.75 s.
+how long a neighbour's calls took before and meanwhile, on a connection it had and on new ones; how long the
+watchdog had to wait, whose probe is due every 0.75 s; and how often the server cut an attacker's connection. With
+--table: a row of Markdown for each attack.
 
     headers     2 connections that send header blocks of 16 MB again and again
     resets      4 connections that open streams and reset them at once
@@ -18,13 +19,29 @@ watchdog had to wait, whose probe is due every 0.75 s.
     splats      1,000 small messages that stand for 64 MB each, all of which the model takes
     reflection  20,000 requests for descriptors whose answers nobody reads
     silent      500 connections that say nothing
+    literal     a header of 1 GiB in CONTINUATION frames
+    fields      header blocks with 16,000 fields of 1 kB
+    empty       CONTINUATION frames without content
+    references  header blocks of references to one entry of the HPACK table of 4 kB
+    provoked    streams that the server must reset: WINDOW_UPDATEs of 0 and beyond the limit
+    pings, settings, updates, priorities: floods of such frames
+    bytes       DATA frames of one byte
+    slow        500 connections that send a byte of their head each second
+    bodies      500 uploads of a byte each second
+    idle        connections that say nothing after the preface; --idle N of them
+    files       300 connections to a floed that may open 64 files
+    smuggled, lines, pipelined: HTTP/1.1 with shapes that proxies disagree on, lines of 1 MB, and requests whose
+                answers nobody reads
+    handshakes, halves: handshakes of TLS without end, and such that stop in the middle; need --tls
 """
 import argparse
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -72,6 +89,9 @@ class Attack:
         self.target, self.seconds, self.over = target, seconds, over
         self.kept, self.processes = [], []
         self.end = self.bomb = None
+        self.cut, self.cut_pipe = 0, os.pipe()
+        for fd in self.cut_pipe:
+            os.set_blocking(fd, False)
 
     def each(self, count, body):
         """Calls body() in so many processes, again after the server has cut its connection, and waits for the end."""
@@ -82,13 +102,27 @@ class Attack:
                 continue
             try:
                 while self.going():
-                    with contextlib.suppress(OSError):
+                    try:
                         body()
                         break
+                    except OSError:
+                        with contextlib.suppress(BlockingIOError):
+                            self.count_cut()
+                        time.sleep(0.01)
                 time.sleep(3600)
             finally:
                 os._exit(0)
         self.wait()
+
+    def count_cut(self):
+        os.write(self.cut_pipe[1], b"x")
+
+    def cuts(self):
+        """How often the server has closed an attacker's connection."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.cut += len(os.read(self.cut_pipe[0], 65536))
+        return self.cut
 
     def close(self):
         for pid in self.processes:
@@ -161,6 +195,187 @@ class Attack:
                     http2.frame(http2.HEADERS, http2.END_HEADERS, connection.stream(), headers) for _ in range(100)))
         self.each(4, body)
 
+    def repeat(self, data, processes=2, before=b""):
+        """Sends the same bytes without end on a connection each, and reads what comes."""
+        def body():
+            connection = self.connect(timeout=self.seconds)
+            self.drain(connection)
+            connection.send(before)
+            while self.going():
+                connection.send(data)
+        self.each(processes, body)
+
+    def continued(self, first, part):
+        """A header block without end."""
+        self.repeat(http2.frame(http2.CONTINUATION, 0, 1, part) * (1 if part else 1000),
+                    before=http2.frame(http2.HEADERS, 0, 1, first))
+
+    def literal(self):
+        self.continued(http2.call_headers() + b"\x00" + http2.integer(1, 7) + b"x" + http2.integer(1 << 30, 7), b"a" * 16384)
+
+    def empty(self):
+        self.continued(http2.call_headers(), b"")
+
+    def blocks(self, block, first=None):
+        """Whole header blocks, one a stream, each of which ends at once."""
+        def body():
+            connection = self.connect(timeout=self.seconds)
+            self.drain(connection)
+            if first is not None:
+                connection.send(http2.frame(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, connection.stream(), first))
+            while self.going():
+                stream, parts = connection.stream(), [block[at:at + 16384] for at in range(0, len(block), 16384)]
+                frames = http2.frame(http2.HEADERS, http2.END_STREAM | (http2.END_HEADERS if len(parts) == 1 else 0), stream, parts[0])
+                for i, part in enumerate(parts[1:], 2):
+                    frames += http2.frame(http2.CONTINUATION, http2.END_HEADERS if i == len(parts) else 0, stream, part)
+                connection.send(frames)
+        self.each(2, body)
+
+    def fields(self):
+        self.blocks(http2.call_headers(more=[("x", "a" * 1000)] * 16000))
+
+    def references(self):
+        entry = b"\x40" + http2.integer(1, 7) + b"x" + http2.integer(4000, 7) + b"a" * 4000  # enters the table as 62
+        self.blocks(http2.call_headers() + b"\xbe" * 16000, first=http2.call_headers() + entry)
+
+    def provoked(self):
+        def body():
+            connection = self.connect(timeout=self.seconds)
+            self.drain(connection)
+            headers, zero, most = http2.call_headers(), b"\0\0\0\0", b"\x7f\xff\xff\xff"
+            while self.going():
+                batch = b""
+                for wrong in (zero, most) * 50:
+                    stream = connection.stream()
+                    batch += http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers)
+                    batch += http2.frame(http2.WINDOW_UPDATE, 0, stream, wrong)
+                connection.send(batch)
+        self.each(4, body)
+
+    def pings(self):
+        self.repeat(http2.frame(http2.PING, 0, 0, bytes(8)) * 1000)
+
+    def settings(self):
+        self.repeat(http2.frame(http2.SETTINGS, 0, 0, b"\0\4\0\0\xff\xff") * 1000)
+
+    def updates(self):
+        self.repeat(http2.frame(http2.WINDOW_UPDATE, 0, 0, b"\0\0\0\1") * 1000)
+
+    def priorities(self):
+        self.repeat(b"".join(http2.frame(2, 0, stream, b"\0\0\0\0\1") for stream in range(1, 2001, 2)))
+
+    def bytes(self):
+        def body():
+            connection = self.connect(timeout=self.seconds)
+            self.drain(connection)
+            stream = connection.open()
+            connection.send(http2.frame(http2.DATA, 0, stream, b"\0" + (60000).to_bytes(4, "big")))
+            for _ in range(59):
+                if self.going():
+                    connection.send(http2.frame(http2.DATA, 0, stream, b"a") * 1000)
+        self.each(4, lambda: [body() for _ in range(1000) if self.going()])
+
+    def drip(self, count, first, each):
+        """So many connections that send `first` and then the bytes of `each`, one a second."""
+        host, port = self.target.rsplit(":", 1)
+        kept = []
+        for _ in range(count):
+            kept.append(socket.create_connection((host, int(port)), timeout=5))
+            kept[-1].sendall(first)
+        self.kept += kept
+        while self.going():
+            time.sleep(1)
+            for at, one in enumerate(kept):
+                if one is not None:
+                    try:
+                        one.sendall(each)
+                    except OSError:
+                        kept[at] = None
+                        self.count_cut()
+
+    def slow(self):
+        self.drip(500, http2.PREFACE[:4], http2.PREFACE[4:5])
+
+    def bodies(self):
+        self.drip(500, http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0) +
+                  http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.call_headers()), http2.frame(http2.DATA, 0, 1, b"\0"))
+
+    def idle(self):
+        host, port = self.target.rsplit(":", 1)
+
+        def body(number):
+            kept = []
+            for _ in range(5000):
+                one = socket.socket()
+                one.bind((f"127.0.{1 + number}.1", 0))
+                one.settimeout(5)
+                one.connect((host, int(port)))
+                one.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0))
+                kept.append(one)
+            while self.going():
+                time.sleep(0.1)
+        numbers = iter(range(1000))
+        for _ in range(self.idle_connections // 5000):
+            number = next(numbers)
+            pid = os.fork()
+            if pid == 0:
+                with contextlib.suppress(OSError):
+                    resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+                    body(number)
+                time.sleep(3600)
+            self.processes.append(pid)
+        self.wait()
+
+    def files(self):
+        host, port = self.target.rsplit(":", 1)
+        for _ in range(300):
+            with contextlib.suppress(OSError):
+                self.kept.append(socket.create_connection((host, int(port)), timeout=1))
+        self.wait()
+
+    def plain(self, data, read=True):
+        """Bytes of HTTP/1.1 again and again, each time on a new connection once the server closes it."""
+        host, port = self.target.rsplit(":", 1)
+
+        def body():
+            with socket.create_connection((host, int(port)), timeout=self.seconds) as one:
+                while self.going():
+                    one.sendall(data)
+                    if read and not one.recv(1 << 16):
+                        raise ConnectionError
+        self.each(2, lambda: [body() for _ in range(100_000) if self.going()])
+
+    def smuggled(self):
+        self.plain(b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+
+    def lines(self):
+        self.plain(b"GET /" + b"a" * MB + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+
+    def pipelined(self):
+        self.plain(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n" * 100, read=False)
+
+    def handshakes(self):
+        def body():
+            while self.going():
+                with socket.create_connection(self.address(), timeout=5) as one:
+                    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+                    context.set_alpn_protocols(["h2"])
+                    with context.wrap_socket(one):
+                        pass
+        self.each(4, body)
+
+    def halves(self):
+        hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # of a record that does not come
+        for _ in range(2000):
+            self.kept.append(socket.create_connection(self.address(), timeout=5))
+            self.kept[-1].sendall(hello)
+        self.wait()
+
+    def address(self):
+        host, port = self.target.rsplit(":", 1)
+        return host, int(port)
+
     def gzip(self):
         connection = self.connect()
         stream = connection.open(http2.call_headers(more=[("grpc-encoding", "gzip")]))
@@ -227,7 +442,12 @@ class Attack:
         self.wait()
 
 
-ATTACKS = ("headers", "resets", "streams", "gzip", "unfinished", "replies", "claims", "splats", "reflection", "silent")
+FRAMES = ("headers", "resets", "streams", "gzip", "unfinished", "replies", "claims", "splats", "reflection", "silent", "literal",
+          "fields", "empty", "references", "provoked", "pings", "settings", "updates", "priorities", "bytes", "slow", "bodies",
+          "idle", "files")
+PLAIN = ("smuggled", "lines", "pipelined")
+TLS = ("handshakes", "halves")
+ATTACKS = FRAMES + PLAIN + TLS
 
 
 class Watchdog:
@@ -282,7 +502,7 @@ class Watch:
             self.most = max(self.most, self.rss_mb())
 
 
-def neighbour(target):
+def neighbour(target, ca):
     """In a process of its own: calls without end; a line each: known or new, when it began, how long it took, its code."""
     import grpc  # pylint: disable=import-outside-toplevel
     request = splat("mnist_beginner", [1, 784], b"input")
@@ -296,8 +516,15 @@ def neighbour(target):
             code = error.code().name
         return begin, time.monotonic() - begin, code
 
+    def channel_to():
+        if not ca:
+            return grpc.insecure_channel(target, options=options)
+        with open(ca, "rb") as f:
+            return grpc.secure_channel(target, grpc.ssl_channel_credentials(f.read()),
+                                       options=[*options, ("grpc.ssl_target_name_override", "localhost")])
+
     def known():
-        channel = grpc.insecure_channel(target, options=options)
+        channel = channel_to()
         while True:
             begin, took, code = call(channel, "/grpc.health.v1.Health/Check", b"")
             os.write(1, f"known {begin} {took} {code}\n".encode())
@@ -305,12 +532,22 @@ def neighbour(target):
 
     def new():
         while True:
-            with grpc.insecure_channel(target, options=options) as channel:
+            with channel_to() as channel:
                 begin, took, code = call(channel, http2.PREDICT, request)
             os.write(1, f"new {begin} {took} {code}\n".encode())
             time.sleep(0.1)
     threading.Thread(target=new, daemon=True).start()
     known()
+
+
+def worst_p99_ms(lines, begin, end):
+    """The larger of the two kinds'."""
+    worst = 0
+    for kind in ("known", "new"):
+        times = sorted(took for k, at, took, _ in lines if k == kind and begin <= at < end)
+        if times:
+            worst = max(worst, times[min(len(times) - 1, int(0.99 * len(times)))] * 1e3)
+    return worst
 
 
 def quantiles(lines, begin, end):
@@ -364,6 +601,22 @@ def front(args, floed, folder):
     return subprocess.Popen([args.nginx, "-p", folder, "-c", config], stderr=subprocess.DEVNULL), listen  # pylint: disable=consider-using-with
 
 
+def transport(args):
+    return [f"--transport={args.transport}"] if args.transport else []
+
+
+def encryption(args, folder):
+    if not args.tls:
+        return []
+    import conformance  # pylint: disable=import-outside-toplevel
+    certificate, key, _ = conformance.make_certificates(folder)
+    return [f"--tls_certificate={certificate}", f"--tls_key={key}"]
+
+
+def few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
 def run(args, name):
     with tempfile.TemporaryDirectory() as folder:
         wide_model(folder)
@@ -377,12 +630,14 @@ def run(args, name):
         log = open(os.path.join(folder, "log"), "wb")  # pylint: disable=consider-using-with
         watchdog = Watchdog(folder)
         floed = subprocess.Popen([os.path.join(args.build, "floed"), "--config", config,  # pylint: disable=consider-using-with
-                                  f"--port={target.rsplit(':', 1)[1]}", *args.floed], stdout=log, stderr=log,
+                                  f"--port={target.rsplit(':', 1)[1]}", *transport(args), *encryption(args, folder),
+                                  *args.floed], stdout=log, stderr=log, preexec_fn=few_files if name == "files" else None,
                                  env=watchdog.environment())
         proxy = None
         if args.nginx:
             proxy, target = front(args, target, folder)
-        other = subprocess.Popen([sys.executable, __file__, "--neighbour", target], stdout=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
+        other = subprocess.Popen([sys.executable, __file__, "--neighbour", target,
+                                  "--ca", f"{folder}/ca.pem" if args.tls else ""], stdout=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
         lines = []
 
         def collect():
@@ -400,17 +655,22 @@ def run(args, name):
             attack = Attack(target, args.seconds, lambda: not 0 < watch.rss_mb() < args.most_rss_mb)
             begin, rss, cpu = time.monotonic(), watch.rss_mb(), watch.cpu_seconds()
             watch.most = rss
+            attack.idle_connections = args.idle
             attack.begin(name)
             end, used = time.monotonic(), watch.cpu_seconds() - cpu
             time.sleep(1)
-            most = watch.most
+            most, cuts = watch.most, attack.cuts()
             attack.close()
             time.sleep(5)
+            if args.table:
+                print(f"| {name} | {rss:.0f} -> {most:.0f} -> {watch.rss_mb():.0f} | {100 * used / (end - begin):.0f} % | "
+                      f"{worst_p99_ms(lines, begin - 3, begin):.0f} -> {worst_p99_ms(lines, begin, end):.0f} | {cuts} |", flush=True)
+                return
             print(f"{name:<11} RSS MB {rss:.0f} -> {most:.0f} -> {watch.rss_mb():.0f}; CPU {used:.1f} s in {end - begin:.1f} s"
                   + (f"; floed ended with {floed.poll()}" if floed.poll() is not None else ""), flush=True)
             print(f"{'':<11} neighbour's p99 / most ms: before {quantiles(lines, begin - 3, begin)}; "
                   f"meanwhile {quantiles(lines, begin, end)}", flush=True)
-            print(f"{'':<11} watchdog's longest wait: {watchdog.longest(begin, end):.2f} s", flush=True)
+            print(f"{'':<11} watchdog's longest wait: {watchdog.longest(begin, end):.2f} s; cut {cuts} times", flush=True)
             if args.log:
                 with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as f:
                     print(f.read()[-args.log:])
@@ -435,11 +695,19 @@ def main():
     parser.add_argument("--server", action="append", default=[], metavar="'KEY: VALUE'", help="of floe.yaml's section")
     parser.add_argument("--log", type=int, default=0, help="characters of floed's log to print")
     parser.add_argument("--nginx", help="nginx, to be attacked in front of floed, with examples/front/nginx.conf")
+    parser.add_argument("--transport", help="of floed: grpcpp or net")
+    parser.add_argument("--tls", action="store_true", help="floed and the neighbour speak TLS; only handshakes and halves attack it")
+    parser.add_argument("--idle", type=int, default=20000, metavar="N", help="connections of the attack idle")
+    parser.add_argument("--table", action="store_true", help="rows of Markdown")
     parser.add_argument("--neighbour", help=argparse.SUPPRESS)
+    parser.add_argument("--ca", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.neighbour:
-        return neighbour(args.neighbour)
-    for name in args.attacks or ATTACKS:
+        return neighbour(args.neighbour, args.ca)
+    if args.table:
+        print("| Attack | RSS in MB: before, at most, 5 s after | CPU | Neighbour's p99 in ms: before, meanwhile | Cut |")
+        print("| --- | --- | --- | --- | --- |")
+    for name in args.attacks or (TLS if args.tls else FRAMES + (PLAIN if args.transport == "net" else ())):
         if name not in ATTACKS:
             parser.error(f"no attack {name}; there are {', '.join(ATTACKS)}")
         run(args, name)

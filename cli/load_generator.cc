@@ -60,7 +60,7 @@ class LoadGenerator::Worker : public Sender {
         timeout_(static_cast<int64_t>(options.target.timeout_s * 1e6)),
         calls_(static_cast<size_t>(Share(options.concurrency, part, of))) {
     for (int i = Share(options.connections, part, of); i > 0; --i)
-      stubs_.emplace_back(ChannelTo(options.target.address, /*own_connection=*/true));
+      stubs_.emplace_back(ChannelTo(options.target, /*own_connection=*/true));
     for (size_t i = 0; i < calls_.size(); ++i) calls_[i].stub = &stubs_[i % stubs_.size()];
     const grpc::Slice slice(options.request);
     request_ = grpc::ByteBuffer(&slice, 1);

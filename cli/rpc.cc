@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +30,54 @@ std::string AddressMistake(const std::string& address) {
   const std::string rest = address.substr(at + 3);
   return absl::StrCat(Quoted(address), " is a URL; expected HOST:PORT or unix:PATH, such as ",
                       Escaped(rest.substr(0, rest.find('/'))));
+}
+
+void AddTlsOptions(CLI::App& app, ClientTls& tls) {
+  CLI::Option* const ca =
+      app.add_option("--tls-ca", tls.ca, "PEM file: who signs the server's certificate; TLS is on");
+  CLI::Option* const cert = app.add_option("--tls-cert", tls.cert,
+                                           "PEM file with this client's certificate, if asked for");
+  CLI::Option* const key = app.add_option("--tls-key", tls.key, "PEM file with its private key");
+  cert->needs(key);
+  key->needs(cert);
+  for (CLI::Option* const option : {ca, cert, key})
+    option->type_name("FILE")->check(CLI::ExistingFile);
+  app.add_option("--tls-name", tls.name,
+                 "The server's name, if its certificate has another than --target says")
+      ->type_name("NAME");
+}
+
+std::string TextOf(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const ClientTls& tls,
+                                                        grpc::ChannelArguments* arguments) {
+  if (!tls.is_on()) return grpc::InsecureChannelCredentials();
+  if (!tls.name.empty()) arguments->SetSslTargetNameOverride(tls.name);
+  grpc::SslCredentialsOptions options;
+  if (!tls.ca.empty()) options.pem_root_certs = TextOf(tls.ca);
+  if (!tls.cert.empty()) {
+    options.pem_cert_chain = TextOf(tls.cert);
+    options.pem_private_key = TextOf(tls.key);
+  }
+  return grpc::SslCredentials(options);
+}
+
+// Behind a failed connection: what it may be with TLS; "" where nothing points to it.
+std::string TlsHint(const ClientTls& tls, const std::string& message) {
+  if (!tls.is_on())
+    return absl::StrContains(message, "connection closed") ||
+                   absl::StrContains(message, "Connection reset") ||
+                   absl::StrContains(message, "Socket closed")
+               ? "; if the server speaks TLS, name who signs its certificate with --tls-ca"
+               : "";
+  if (absl::StrContains(message, "CERTIFICATE_VERIFY_FAILED"))
+    return "; the server's certificate is not signed by one in --tls-ca, or has expired";
+  if (absl::StrContains(message, "Peer name") || absl::StrContains(message, "Hostname"))
+    return "; the server's certificate has another name: give it with --tls-name";
+  return absl::StrContains(message, "andshake") ? "; is it a server with TLS?" : "";
 }
 
 }  // namespace
@@ -54,20 +104,22 @@ void AddTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
       ->type_name("S")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
+  AddTlsOptions(app, target.tls);
 }
 
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address, bool own_connection) {
+std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, bool own_connection) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
                    0);  // a proxy from the environment knows no local server
   if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  const auto credentials = CredentialsOf(target.tls, &arguments);
+  return grpc::CreateCustomChannel(target.address, credentials, arguments);
 }
 
 RpcClient::RpcClient(const Target& target)
-    : target_(target), channel_(ChannelTo(target.address, /*own_connection=*/false)) {}
+    : target_(target), channel_(ChannelTo(target, /*own_connection=*/false)) {}
 
 absl::Status RpcClient::Call(const std::string& method,
                              const google::protobuf::MessageLite& request,
@@ -102,7 +154,7 @@ absl::Status RpcClient::Call(const std::string& method,
                            "its group");
   } else if (unreachable) {
     message = absl::StrCat("no server answers at ", target_.address,
-                           " (--target names another): ", message);
+                           " (--target names another): ", message, TlsHint(target_.tls, message));
   } else if (message.empty()) {
     message = absl::StrCat(method, " failed");
   }

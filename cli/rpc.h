@@ -18,19 +18,30 @@ class Channel;
 
 namespace floe::cli {
 
+// PEM files. All empty: plain text.
+struct ClientTls {
+  std::string ca;    // whom to trust; empty: whom gRPC trusts
+  std::string cert;  // the client's own certificate, with its key
+  std::string key;
+  std::string name;  // the server's name, where its certificate has another than the address
+
+  bool is_on() const { return !(ca.empty() && cert.empty() && name.empty()); }
+};
+
 struct Target {
   std::string address = "127.0.0.1:8500";  // HOST:PORT, unix:PATH or any name gRPC resolves
-  double timeout_s = 10;                   // of each call, connecting included
+  ClientTls tls;
+  double timeout_s = 10;  // of each call, connecting included
 };
 // "host" -> "host:8500", "::1" -> "[::1]:8500"; what has a port or names a resolver stays.
 std::string WithPort(const std::string& address);
-// --target, completed by WithPort, and --timeout.
+// --target, completed by WithPort, --timeout and --tls-....
 void AddTargetOptions(CLI::App& app, Target& target,
                       const char* timeout_help = "Seconds to wait for each answer");
 
-// A channel to `address` for messages of any size. With `own_connection` it shares none with other
-// channels.
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address, bool own_connection);
+// A channel to the target for messages of any size. With `own_connection` it shares none with other
+// channels. Files of TLS that cannot be read make it fail as a wrong certificate does.
+std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, bool own_connection);
 
 // Threading: any thread. Messages may be as large as protobuf allows.
 class RpcClient {

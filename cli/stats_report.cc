@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <map>
 #include <string>
 
@@ -162,6 +163,12 @@ void PrintServer(const ServerStats& server, std::ostream& out) {
   if (server.connections_refused() > 0) out << ", " << server.connections_refused() << " refused";
   out << "; " << server.open_file_limit() << " open files; log level " << server.log_level()
       << "; configuration " << server.config_generation();
+  if (server.has_tls()) {
+    const std::time_t now = std::time(nullptr);
+    out << "; certificate of " << Escaped(server.tls().subject()) << ", "
+        << (server.tls().not_after_seconds() - now) / 86400 << " days left";
+    if (!server.tls().error().empty()) out << ", TLS: " << Escaped(server.tls().error());
+  }
   if (server.abandoned_versions() > 0)
     out << "; " << server.abandoned_versions() << " abandoned versions hold "
         << server.abandoned_threads() << " threads";

@@ -149,6 +149,23 @@ struct LifecycleConfig {
 // Who may call the RPCs that read and change the configuration.
 enum class ConfigRpcs : uint8_t { kLocal, kAll, kNobody };
 
+// Whether clients are asked for a certificate: no; yes, but those without one are served too; yes.
+enum class ClientCertificates : uint8_t { kNone, kOptional, kRequired };
+enum class TlsVersion : uint8_t { k12, k13 };
+
+// Paths of PEM files, or of TensorFlow Serving's one file. All empty: plain text.
+struct TlsConfig {
+  std::string certificate = {};
+  std::string key = {};
+  std::string client_ca = {};
+  ClientCertificates client = ClientCertificates::kNone;
+  TlsVersion min_version = TlsVersion::k12;
+  std::string ssl_config_file = {};
+
+  bool is_on() const { return !certificate.empty() || !key.empty() || !ssl_config_file.empty(); }
+  friend bool operator==(const TlsConfig&, const TlsConfig&) = default;
+};
+
 struct ListenConfig {
   int64_t port = 8500;
   std::string bind_address = "127.0.0.1";
@@ -158,6 +175,7 @@ struct ListenConfig {
   int64_t drain_timeout_seconds = 30;
   int64_t drain_lame_duck_seconds = 1;
   std::string grpc_channel_arguments;
+  TlsConfig tls;
   bool insecure_public = false;
   int64_t max_connections = 0;
   int64_t max_connections_per_address = 0;
@@ -230,8 +248,8 @@ absl::StatusOr<ServerConfig> ParseConfig(const std::string& text, const std::str
 std::string ConfigToYaml(const ServerConfig& config);
 
 // Rules that hold whatever the source: models' names and paths given, names unique, ranges of what
-// flags may set, and plain text only on loopback unless `insecure_public`. INVALID_ARGUMENT with
-// one line per mistake.
+// flags may set, keys of TLS that belong together, and plain text only on loopback unless
+// `insecure_public`. INVALID_ARGUMENT with one line per mistake.
 absl::Status ValidateConfig(const ServerConfig& config);
 
 // Whether the files the configuration names exist. NOT_FOUND with one line per missing one.

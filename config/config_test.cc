@@ -265,8 +265,8 @@ TEST(Config, AFileIsOneDocument) {
 TEST(Config, KeysOfOtherServersAreExplained) {
   EXPECT_THAT(
       Mistakes("tls: {cert: x}\nserver:\n  metrics: 9\nauth: a\nrest_port: 8501\n"),
-      ElementsAre(AllOf(StartsWith("f.yaml:1: tls: floed does not encrypt connections"),
-                        HasSubstr("proxy"), HasSubstr("docs/security.md")),
+      ElementsAre(AllOf(StartsWith("f.yaml:1: tls: the keys of TLS are server.tls.certificate"),
+                        HasSubstr("docs/security.md")),
                   AllOf(StartsWith("f.yaml:3: server.metrics: there is no port for metrics"),
                         HasSubstr("docs/monitoring.md")),
                   AllOf(StartsWith("f.yaml:4: auth: floed does not ask callers"),
@@ -492,6 +492,48 @@ TEST(ValidateConfig, PublicPlainTextNeedsConsent) {
   EXPECT_TRUE(ValidateConfig(config).ok());
   config.server.grpc_socket_path = "";
   EXPECT_THAT(std::string(ValidateConfig(config).message()), HasSubstr("nothing to listen on"));
+}
+
+TEST(ValidateConfig, KeysOfTlsBelongTogether) {
+  const auto said = [](const TlsConfig& tls) {
+    ServerConfig config;
+    config.server.bind_address = "0.0.0.0";
+    config.server.tls = tls;
+    return std::string(ValidateConfig(config).message());
+  };
+  const TlsConfig pair{.certificate = "c", .key = "k"};
+  EXPECT_EQ(said(pair), "") << "others may connect then";
+  EXPECT_EQ(said({.ssl_config_file = "s"}), "");
+  EXPECT_THAT(said({.certificate = "c"}), HasSubstr("server.tls.certificate: is given without"));
+  EXPECT_THAT(said({.key = "k"}), HasSubstr("server.tls.key: is given without"));
+  EXPECT_THAT(said({.certificate = "c", .key = "k", .ssl_config_file = "s"}),
+              HasSubstr("give it alone"));
+  EXPECT_THAT(said({.client_ca = "a"}), HasSubstr("server.tls.client_ca: has no effect"));
+  TlsConfig asked = pair;
+  asked.client = ClientCertificates::kRequired;
+  EXPECT_THAT(said(asked), HasSubstr("server.tls.client: asks clients for certificates; give"));
+  asked.client_ca = "a";
+  EXPECT_EQ(said(asked), "");
+  asked.client = ClientCertificates::kNone;
+  EXPECT_THAT(said(asked), HasSubstr("no client is asked"));
+}
+
+TEST(Config, TlsIsASectionInTheServers) {
+  const auto config = ParseConfig(
+      "server: {tls: {certificate: c.pem, key: /k.pem, client: optional, min_version: 1.3}}\n"
+      "models: []\n",
+      "f.yaml", "/etc/floe");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const TlsConfig& tls = config->server.tls;
+  EXPECT_EQ(tls.certificate, "/etc/floe/c.pem") << "relative paths start at the file";
+  EXPECT_EQ(tls.key, "/k.pem");
+  EXPECT_EQ(tls.client, ClientCertificates::kOptional);
+  EXPECT_EQ(tls.min_version, TlsVersion::k13);
+  EXPECT_THAT(ConfigToYaml(*config),
+              HasSubstr("\n  tls:\n    certificate: \"/etc/floe/c.pem\"\n    key:"));
+  EXPECT_THAT(Mistakes("server: {tls: {certificat: x, min_version: 1.1}}\n"),
+              ElementsAre(AllOf(HasSubstr("server.tls.certificat"), HasSubstr("'certificate'")),
+                          HasSubstr("server.tls.min_version: expected one of")));
 }
 
 TEST(ValidateConfig, NamesAndRanges) {

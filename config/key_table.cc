@@ -98,6 +98,21 @@ ServerKeyList ListenKeys() {
   };
 }
 
+ServerKeyList TlsKeys() {
+  return {
+      {FLOE_KEY(server.tls.certificate), AnyText(),
+       "PEM file with the server's certificate and those between it and the root; TLS is on then"},
+      {FLOE_KEY(server.tls.key), AnyText(), "PEM file with the certificate's private key"},
+      {FLOE_KEY(server.tls.client_ca), AnyText(),
+       "PEM file with the certificates that sign those of clients"},
+      {FLOE_KEY(server.tls.client), OneOf{{"none", "optional", "required"}},
+       "Whether clients are asked for a certificate; optional: those without one are served too"},
+      {FLOE_KEY(server.tls.min_version), OneOf{{"1.2", "1.3"}}, "Oldest version of TLS accepted"},
+      {FLOE_KEY(server.tls.ssl_config_file), AnyText(),
+       "TensorFlow Serving's file with the PEM inside, instead of the other files"},
+  };
+}
+
 ServerKeyList LogAndCpuKeys() {
   return {
       {FLOE_KEY(log.level),
@@ -248,8 +263,8 @@ const Key<S>& Find(const std::vector<Key<S>>& keys, const std::string& path) {
 }
 
 constexpr char kNoTls[] =
-    "floed does not encrypt connections; keep it on loopback or a unix socket, and put a proxy "
-    "that speaks TLS in front of it (docs/security.md)";
+    "the keys of TLS are server.tls.certificate, server.tls.key and server.tls.client_ca "
+    "(docs/security.md)";
 constexpr char kNoAuth[] =
     "floed does not ask callers who they are; put a proxy that does in front of it "
     "(docs/security.md)";
@@ -313,7 +328,7 @@ std::string MarkdownHead(const std::string& section) {
 
 const ServerKeyList& ServerKeys() {
   static const auto* keys = new ServerKeyList(
-      Joined<ServerConfig>({DeviceKeys(), ListenKeys(), LogAndCpuKeys(), LifecycleKeys()}));
+      Joined<ServerConfig>({DeviceKeys(), ListenKeys(), TlsKeys(), LogAndCpuKeys(), LifecycleKeys()}));
   return *keys;
 }
 

@@ -43,12 +43,13 @@ void CheckListen(const ServerConfig& config, std::vector<std::string>* errors) {
   if (HasPort(listen.bind_address))
     errors->push_back(absl::StrCat(At(config, "server.bind_address"), address,
                                    " has a port, which belongs to server.port (--port)"));
-  else if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public)
-    errors->push_back(absl::StrCat(
-        At(config, "server.bind_address"), address,
-        " is reachable from other machines and the connection is not encrypted; add "
-        "--insecure_public (or insecure_public: true) if the network is trusted, or keep "
-        "127.0.0.1"));
+  else if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public &&
+           !listen.tls.is_on())
+    errors->push_back(
+        absl::StrCat(At(config, "server.bind_address"), address,
+                     " is reachable from other machines and the connection is not encrypted; set "
+                     "server.tls.certificate and server.tls.key, or add --insecure_public (or "
+                     "insecure_public: true) if the network is trusted, or keep 127.0.0.1"));
   if (listen.grpc_socket_path.size() > 107)  // sun_path, less its final zero
     errors->push_back(absl::StrCat(
         At(config, "server.grpc_socket_path"), Quoted(listen.grpc_socket_path), " has ",
@@ -56,6 +57,34 @@ void CheckListen(const ServerConfig& config, std::vector<std::string>* errors) {
   if (const auto args = ParseChannelArguments(listen.grpc_channel_arguments); !args.ok())
     errors->push_back(absl::StrCat(At(config, "server.grpc_channel_arguments"),
                                    std::string(args.status().message())));
+}
+
+void CheckTls(const ServerConfig& config, std::vector<std::string>* errors) {
+  const TlsConfig& tls = config.server.tls;
+  const auto fail = [&](const char* key, const std::string& message) {
+    errors->push_back(absl::StrCat(At(config, key), message));
+  };
+  if (!tls.ssl_config_file.empty() &&
+      !(tls.certificate.empty() && tls.key.empty() && tls.client_ca.empty()))
+    fail("server.tls.ssl_config_file",
+         "holds certificate, key and CA itself; give it alone, or give server.tls.certificate and "
+         "server.tls.key instead");
+  else if (tls.certificate.empty() != tls.key.empty())
+    fail(tls.key.empty() ? "server.tls.certificate" : "server.tls.key",
+         absl::StrCat("is given without server.tls.", tls.key.empty() ? "key" : "certificate",
+                      "; TLS needs both"));
+  if (!tls.is_on() && !tls.client_ca.empty())
+    fail("server.tls.client_ca", "has no effect without server.tls.certificate and server.tls.key");
+  if (tls.client != ClientCertificates::kNone && tls.client_ca.empty())
+    fail("server.tls.client", tls.ssl_config_file.empty()
+                                  ? "asks clients for certificates; give server.tls.client_ca, "
+                                    "which signs them"
+                                  : "is said by client_verify in server.tls.ssl_config_file; leave "
+                                    "it out");
+  if (tls.client == ClientCertificates::kNone && !tls.client_ca.empty() && tls.is_on())
+    fail("server.tls.client_ca",
+         "is given, but no client is asked for a certificate; set server.tls.client to required "
+         "or optional");
 }
 
 void CheckModel(const ModelConfig& model, std::vector<std::string>* errors) {
@@ -108,6 +137,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseChannelArg
 absl::Status ValidateConfig(const ServerConfig& config) {
   std::vector<std::string> errors;
   CheckListen(config, &errors);
+  CheckTls(config, &errors);
   for (const Key<ServerConfig>& key : ServerKeys()) {
     ServerConfig read;
     const std::string mistake = key.parse(key.text(config), &read);

@@ -35,6 +35,16 @@ void NoteWhere(const std::string& path, const std::string& where, ServerConfig* 
   out->where[path] = absl::StrCat(where, ": ", path);
 }
 
+// What stands in the section `name` on the way to `key`, or is its name: "tls" of
+// "server.tls.key" in "server". Empty: the key is elsewhere.
+std::string NameIn(const std::string& key, const std::string& name) {
+  if (key.size() <= name.size() || key[name.size()] != '.' ||
+      key.compare(0, name.size(), name) != 0)
+    return "";
+  const size_t start = name.size() + 1;
+  return key.substr(start, key.find('.', start) - start);
+}
+
 // Reads a value or, where `name` is that of a section, its keys.
 template <typename S>
 void ReadKey(YamlReader& r, const std::vector<Key<S>>& keys, const std::string& name,
@@ -45,7 +55,8 @@ void ReadKey(YamlReader& r, const std::vector<Key<S>>& keys, const std::string& 
       NoteWhere(path, r.Where(node), out);
       return key.read(r, path, node, out);
     }
-    if (key.section == name) names.push_back(key.name);
+    const std::string in = NameIn(key.path, name);
+    if (!in.empty() && (names.empty() || names.back() != in)) names.push_back(in);
   }
   r.Entries(node, path, names, [&](auto& inner, auto& inner_path, auto& value) {
     ReadKey(r, keys, absl::StrCat(name, ".", inner), inner_path, value, out);
@@ -55,18 +66,25 @@ void ReadKey(YamlReader& r, const std::vector<Key<S>>& keys, const std::string& 
 // yaml-cpp throws only for what this does not do: keys without values, wrong nesting.
 template <typename S>
 void WriteKeys(YAML::Emitter& out, const std::vector<Key<S>>& keys, const S& from) {
-  std::string section;
+  std::vector<std::string> open;  // sections
+  const auto close = [&](size_t left) {
+    for (; open.size() > left; open.pop_back()) out << YAML::EndMap;
+  };
   for (const Key<S>& key : keys) {
     if (!key.is_set(from)) continue;
-    if (key.section != section) {
-      if (!section.empty()) out << YAML::EndMap;
-      section = key.section;
-      if (!section.empty()) out << YAML::Key << section << YAML::Value << YAML::BeginMap;
+    std::vector<std::string> names = absl::StrSplit(key.path, '.');
+    const std::string name = std::move(names.back());
+    names.pop_back();
+    const auto common = std::mismatch(open.begin(), open.end(), names.begin(), names.end());
+    close(static_cast<size_t>(common.first - open.begin()));
+    while (open.size() < names.size()) {
+      open.push_back(names[open.size()]);
+      out << YAML::Key << open.back() << YAML::Value << YAML::BeginMap;
     }
-    out << YAML::Key << key.name << YAML::Value;
+    out << YAML::Key << name << YAML::Value;
     key.write(out, from);
   }
-  if (!section.empty()) out << YAML::EndMap;
+  close(0);
 }
 
 // Where each name is given.
@@ -131,6 +149,10 @@ absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& f
           ReadModel(r, absl::StrCat(path, "[", i, "]"), node[i], directory, defaults, &places));
   });
   if (!r.ok()) return absl::InvalidArgumentError(r.Mistakes());
+  TlsConfig& tls = config.server.tls;
+  for (std::string* path : {&tls.certificate, &tls.key, &tls.client_ca, &tls.ssl_config_file})
+    if (!directory.empty() && !path->empty() && path->front() != '/')
+      *path = absl::StrCat(directory, "/", *path);
   return config;
 }
 

@@ -77,6 +77,15 @@ keras_writers() {
   python=$(scripts/pyenv.sh) && "$python" tests/python/keras_writers.py
 }
 
+# 256 MB messages, 100,000 calls, a minute of deadlines, gRPC's own server; foreign stacks and proxies where they are.
+conformance() {
+  local python
+  python=$(scripts/pyenv.sh) || return 1
+  export FLOE_BUILD_DIR=$root/build/release TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=-1
+  (cd tests/python && FLOE_CONFORMANCE_FULL=1 "$python" -m pytest -q -rs -p no:cacheprovider test_conformance.py) || return 1
+  "$python" tests/python/conformance_foreign.py
+}
+
 # 5,000 mutants of each kind of model file through floed and floectl.
 mutants() {
   local seeds code=0
@@ -157,8 +166,9 @@ if [ -n "$ci" ]; then
   TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt \
     run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
   [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
+  [ -z "$full" ] || [ -n "$offline" ] || check "conformance" conformance
   [ -z "$full" ] || check "mutants" mutants
-  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire; fi
+  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire h1; fi
 fi
 
 say "times"

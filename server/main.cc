@@ -25,6 +25,7 @@
 #include "server/daemon/signals.h"
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
+#include "server/net/tls_context.h"
 
 // jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the
 // threads which load and unload models hold for milliseconds (its arenas are shared, and trimmed
@@ -69,6 +70,12 @@ static int Serve(int argc, char** argv) {
     for (const std::string& warning :
          floe::CpuBudgetWarnings(command->config.models, floe::FindUsableCpus()))
       err << "warning: " << warning << "\n";
+    if (const floe::TlsConfig& tls = command->config.server.tls; tls.is_on()) {
+      if (const auto made = floe::server::TlsContext::Make(tls); !made.ok()) {
+        err << std::string(made.status().message()) << "\n";
+        return 1;
+      }
+    }
     out << "OK\n";
     return 0;
   }
@@ -81,7 +88,8 @@ static int Serve(int argc, char** argv) {
     std::cerr << logs.message() << "\n";
     return 1;
   }
-  exit_code = floe::server::RunDaemon(command->config, std::move(activated), starter.get());
+  exit_code = floe::server::RunDaemon(command->config, std::move(activated), starter.get(),
+                                      command->net_transport);
   floe::server::FlushLog(floe::Clock::Steady().Now() + std::chrono::seconds(1));
   return exit_code;
 }

@@ -41,11 +41,29 @@ def to_array(proto):
     return np.array(getattr(proto, field), name).reshape(shape)
 
 
+def channel_of(args, options=()):
+    """Plain text, unless a flag says TLS."""
+    def read(path):
+        if not path:
+            return None
+        with open(path, "rb") as file:
+            return file.read()
+    if not (args.tls_ca or args.tls_cert or args.tls_name):
+        return grpc.insecure_channel(args.target, options=options)
+    if args.tls_name:
+        options = [*options, ("grpc.ssl_target_name_override", args.tls_name)]
+    credentials = grpc.ssl_channel_credentials(read(args.tls_ca), read(args.tls_key), read(args.tls_cert))
+    return grpc.secure_channel(args.target, credentials, options=options)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("inputs", nargs="+", metavar="NAME=FILE.npy")
     parser.add_argument("--target", default="127.0.0.1:8500")
+    for name, meaning in (("ca", "PEM file: who signs the server's certificate"), ("cert", "PEM file with this client's certificate"),
+                          ("key", "PEM file with its private key"), ("name", "the server's name in its certificate")):
+        parser.add_argument("--tls-" + name, default="", help=meaning)
     parser.add_argument("--out", metavar="FILE.npz", help="write the outputs")
     args = parser.parse_args()
 
@@ -55,7 +73,7 @@ def main():
         name, file = text.split("=", 1)
         request.inputs[name].CopyFrom(to_proto(np.load(file)))
     # gRPC's clients refuse replies of more than 4 MiB unless told to take them; -1: any size.
-    with grpc.insecure_channel(args.target, options=[("grpc.max_receive_message_length", -1)]) as channel:
+    with channel_of(args, [("grpc.max_receive_message_length", -1)]) as channel:
         # Replies as tensor_content cost both sides less; servers other than floe ignore this metadata.
         reply = PredictionServiceStub(channel).Predict(request, timeout=10, metadata=[("floe-reply", "content")])
 

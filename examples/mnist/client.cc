@@ -46,6 +46,7 @@ constexpr int kClasses = 10;
 struct Options {
   std::string target = "127.0.0.1:8500", model = "mnist_beginner", input = "input";
   std::string images, labels, expect;
+  std::string tls_ca, tls_cert, tls_key, tls_name;  // all empty: plain text
   int concurrency = 16;
   double timeout_s = 30;
 };
@@ -84,6 +85,19 @@ std::string ReadIdx(const std::string& path, int rank, size_t item_bytes) {
 
 // ---- The calls. ----
 
+std::string TextOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!path.empty() && !in) throw std::runtime_error("cannot read " + path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Options& options) {
+  if ((options.tls_ca + options.tls_cert + options.tls_name).empty())
+    return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials(
+      {TextOf(options.tls_ca), TextOf(options.tls_key), TextOf(options.tls_cert)});
+}
+
 // What came back for one digit.
 struct Answer {
   int digit = -1;  // -1: the call failed
@@ -97,8 +111,8 @@ class Sender {
       : options_(options), images_(images), answers_(images.size() / kPixels) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    stub_.emplace(
-        grpc::CreateCustomChannel(options.target, grpc::InsecureChannelCredentials(), arguments));
+    if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
+    stub_.emplace(grpc::CreateCustomChannel(options.target, CredentialsOf(options), arguments));
   }
 
   // Returns when all answers are there.
@@ -289,6 +303,10 @@ int main(int argc, char** argv) {
       "speed.");
   app.add_option("--target", options.target, "The server: HOST:PORT or unix:PATH")
       ->capture_default_str();
+  app.add_option("--tls-ca", options.tls_ca, "PEM file: who signs the server's certificate");
+  app.add_option("--tls-cert", options.tls_cert, "PEM file with this client's certificate");
+  app.add_option("--tls-key", options.tls_key, "PEM file with its private key");
+  app.add_option("--tls-name", options.tls_name, "The server's name in its certificate");
   app.add_option("--model", options.model, "Name of the model")->capture_default_str();
   app.add_option("--input", options.input, "Key of the model's input, float32 [1,784]")
       ->capture_default_str();

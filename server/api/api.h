@@ -19,11 +19,18 @@ struct ConnectionCounts {
   int64_t refused = 0;  // since the start
 };
 
+struct TlsInfo {
+  std::string subject;    // of the certificate in use
+  int64_t not_after = 0;  // it expires so many seconds after 1970
+  std::string error;      // newer files that are not used, or its expiry; "": none
+};
+
 // What the daemon knows of the server beside its models. Functions may be empty.
 struct ServerInfo {
   std::string version;
   TimePoint started = TimePoint::min();
   std::function<ConnectionCounts()> connections;
+  std::function<TlsInfo()> tls;
   std::function<std::string()> log_level;
   std::function<absl::Status(const std::string& level, const std::string& who)> set_log_level;
 };

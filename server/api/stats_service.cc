@@ -159,6 +159,12 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
     out->set_connection_limit(connections.limit);
     out->set_connections_refused(connections.refused);
   }
+  if (server.tls) {
+    const TlsInfo tls = server.tls();
+    out->mutable_tls()->set_subject(tls.subject);
+    out->mutable_tls()->set_not_after_seconds(tls.not_after);
+    out->mutable_tls()->set_error(tls.error);
+  }
   if (server.log_level) out->set_log_level(server.log_level());
   const AbandonedWork abandoned = context.registry.Abandoned();
   out->set_abandoned_versions(abandoned.versions);

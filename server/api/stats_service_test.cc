@@ -67,6 +67,7 @@ class StatsService : public testing::Test {
     context.memory = &memory_;
     context.server.version = "1.2.3";
     context.server.connections = [] { return ConnectionCounts{6, 100, 1}; };
+    context.server.tls = [] { return TlsInfo{"CN=a", 1234, "too old"}; };
     context.server.log_level = [this] { return level_; };
     context.server.set_log_level = [this](const std::string& level, const std::string& who) {
       if (level == "loud") return absl::InvalidArgumentError("no log level 'loud'");
@@ -96,6 +97,9 @@ TEST_F(StatsService, ShowsTheServerAndEveryVersion) {
   EXPECT_EQ(stats.server().connections(), 6);
   EXPECT_EQ(stats.server().connection_limit(), 100);
   EXPECT_EQ(stats.server().config_generation(), 3);
+  EXPECT_EQ(stats.server().tls().subject(), "CN=a");
+  EXPECT_EQ(stats.server().tls().not_after_seconds(), 1234);
+  EXPECT_EQ(stats.server().tls().error(), "too old");
   EXPECT_GT(stats.server().cpus(), 0);
   EXPECT_GT(stats.server().open_file_limit(), 0);
   ASSERT_EQ(stats.models_size(), 1);

@@ -21,15 +21,18 @@
 #include "config/cpu_budget.h"
 #include "kernels/cpu/gemm/openblas.h"
 #include "server/api/api.h"
+#include "server/api/http_health.h"
 #include "server/daemon/config_watch.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/probe.h"
 #include "server/daemon/signals.h"
 #include "server/daemon/start_up.h"
+#include "server/daemon/tls_watch.h"
 #include "server/daemon/transport_watch.h"
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
+#include "server/net/net_transport.h"
 #include "server/registry/local_registry.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
 #include "server/transport/grpcpp/self_caller.h"
@@ -108,14 +111,16 @@ void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progre
 class Daemon {
  public:
   Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
-         std::shared_ptr<ModelDevices> devices)
+         bool net_transport, std::shared_ptr<ModelDevices> devices)
       : config_(config),
+        net_transport_(net_transport),
         activated_(std::move(activated)),
         registry_(config.models,
                   RegistryOptionsOf(config, starter, std::move(devices),
                                     [this] { Wake(/*stop=*/false); }),
                   &health_),
-        watch_(WatchOptions()) {}
+        watch_(WatchOptions()),
+        tls_(config.server.tls) {}
 
   int Run() {
     SignalWatcher signals(
@@ -124,7 +129,10 @@ class Daemon {
           health_.Shutdown();
           return Clock::Steady().Now() + DrainTime() + kLastMoment + kTidying;
         },
-        [this] { watch_.ReloadNow(); });
+        [this] {
+          watch_.ReloadNow();
+          tls_.ReloadNow();
+        });
     if (const absl::Status status = Open(); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
       if (transport_ != nullptr) transport_->Shutdown(Clock::Steady().Now());
@@ -152,6 +160,7 @@ class Daemon {
 
   // Leaves transport_ null if the end was requested before.
   absl::Status Open() {
+    FLOE_RETURN_IF_ERROR(tls_.Start());
     // It listens before it loads: then health says NOT_SERVING, and a listener that cannot be
     // opened ends the process at once.
     if (activated_.empty()) {
@@ -189,11 +198,17 @@ class Daemon {
     options.calls.memory = &registry_.memory();
     FLOE_ASSIGN_OR_RETURN(GrpcArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
+    if (net_transport_) {
+      AddHealthRoutes(
+          health_, [this] { return tls_.Detail(); }, &routes_);
+      transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
+    } else {
+      transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
+    }
     const bool own = activated_.empty();
-    FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_)));
-    for (const std::string& line :
-         own ? DescribeListeners(config_.server) : DescribeActivated(transport_->addresses()))
+    FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));
+    for (const std::string& line : own ? DescribeListeners(config_.server)
+                                       : DescribeActivated(config_.server, transport_->addresses()))
       spdlog::info("{}", line);
     LogCapacity();
     return absl::OkStatus();
@@ -207,6 +222,11 @@ class Daemon {
       const ListenerCounts counts = transport_->connections();
       return ConnectionCounts{counts.open, transport_->max_connections(), counts.refused()};
     };
+    if (tls_.context() != nullptr)
+      info.tls = [context = tls_.context()] {
+        const TlsState state = context->state();
+        return TlsInfo{state.subject, state.not_after, std::string(state.status.message())};
+      };
     info.log_level = LogLevel;
     info.set_log_level = [](const std::string& level, const std::string& who) {
       FLOE_RETURN_IF_ERROR(SetLogLevel(level));
@@ -347,6 +367,7 @@ class Daemon {
   static constexpr Duration kQueueTimeout = std::chrono::seconds(10);
 
   const ServerConfig& config_;
+  const bool net_transport_;
   const std::vector<std::string> activated_;
   const TimePoint started_ = Clock::Steady().Now();
   Mutex mutex_;  // before the registry, which calls Wake while it is made
@@ -355,14 +376,16 @@ class Daemon {
   HealthState health_;
   LocalRegistry registry_;
   ConfigWatch watch_;
+  TlsWatch tls_;
   MethodTable methods_;
+  HttpRoutes routes_;
   std::unique_ptr<Transport> transport_;
 };
 
 }  // namespace
 
-int RunDaemon(const ServerConfig& config, std::vector<std::string> activated,
-              TrialStarter* starter) {
+int RunDaemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
+              bool net_transport) {
   spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
   for (const std::string& note : config.notes) spdlog::warn("{}", note);
   for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
@@ -373,7 +396,7 @@ int RunDaemon(const ServerConfig& config, std::vector<std::string> activated,
     spdlog::error("{}", std::string(status.message()));
     return 1;
   }
-  return Daemon(config, std::move(activated), starter, devices).Run();
+  return Daemon(config, std::move(activated), starter, net_transport, devices).Run();
 }
 
 }  // namespace floe::server

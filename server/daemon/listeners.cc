@@ -1,10 +1,13 @@
 // Addresses from the configuration or from the service manager, and their lines in the log.
 #include "server/daemon/listeners.h"
 
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace floe::server {
@@ -35,6 +38,16 @@ std::vector<std::string> AddressesOf(const ListenConfig& config) {
   return addresses;
 }
 
+// Its clients are on this machine, and file permissions say who they are.
+bool IsUnixSocket(const std::string& address) {
+  if (absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:"))
+    return true;
+  int fd = -1, family = AF_UNSPEC;
+  socklen_t size = sizeof family;
+  return absl::StartsWith(address, "fd:") && absl::SimpleAtoi(address.substr(3), &fd) &&
+         getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
+}
+
 }  // namespace
 
 std::string HostPort(const std::string& host, int64_t port) {
@@ -43,10 +56,11 @@ std::string HostPort(const std::string& host, int64_t port) {
 }
 
 std::vector<ListenerSpec> ListenersOf(const ListenConfig& config,
-                                      const std::vector<std::string>& activated) {
+                                      const std::vector<std::string>& activated,
+                                      const TlsSpec& tls) {
   std::vector<ListenerSpec> listeners;
   for (const std::string& address : activated.empty() ? AddressesOf(config) : activated)
-    listeners.push_back({address, {}, RolesOf(config)});
+    listeners.push_back({address, IsUnixSocket(address) ? TlsSpec() : tls, RolesOf(config)});
   return listeners;
 }
 
@@ -55,8 +69,10 @@ std::vector<std::string> DescribeListeners(const ListenConfig& config) {
   if (config.port != 0) {
     const bool loopback = IsLoopback(config.bind_address);
     lines.push_back(absl::StrCat(
-        "listening on ", HostPort(config.bind_address, config.port), " (gRPC, plain text",
-        loopback
+        "listening on ", HostPort(config.bind_address, config.port), " (gRPC, ",
+        config.tls.is_on() ? "TLS" : "plain text",
+        loopback && config.tls.is_on() ? "; this machine only: --bind_address=0.0.0.0 opens it)"
+        : loopback
             ? "; this machine only: --bind_address=0.0.0.0 --insecure_public opens it to others)"
             : "; open to other machines)"));
   }
@@ -65,13 +81,17 @@ std::vector<std::string> DescribeListeners(const ListenConfig& config) {
   return lines;
 }
 
-std::vector<std::string> DescribeActivated(const std::vector<std::string>& bound) {
+std::vector<std::string> DescribeActivated(const ListenConfig& config,
+                                           const std::vector<std::string>& bound) {
   std::vector<std::string> lines;
   lines.reserve(bound.size());
   for (const std::string& address : bound)
     lines.push_back(absl::StrCat("listening on ", address,
-                                 " (gRPC, plain text), a socket of the service manager; port, "
-                                 "bind_address and grpc_socket_path have no effect"));
+                                 config.tls.is_on() && !absl::StartsWith(address, "unix")
+                                     ? " (gRPC, TLS)"
+                                     : " (gRPC, plain text)",
+                                 ", a socket of the service manager; port, bind_address and "
+                                 "grpc_socket_path have no effect"));
   return lines;
 }
 

@@ -2,10 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace floe::server {
 namespace {
@@ -64,6 +69,29 @@ TEST(Listeners, TheLogNamesTheFlagThatOpensALoopbackListener) {
   config.bind_address = "10.0.0.1";
   EXPECT_THAT(DescribeListeners(config),
               ElementsAre(AllOf(HasSubstr("10.0.0.1:8500"), Not(HasSubstr("--insecure_public")))));
+}
+
+TEST(Listeners, UnixSocketsStayPlainWhereTcpIsEncrypted) {
+  ListenConfig config;
+  config.grpc_socket_path = "/run/s";
+  config.tls.certificate = "c";
+  const TlsSpec tls{[] { return std::shared_ptr<ssl_ctx_st>(); }};
+  std::vector<std::string> encrypted;
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  const int tcp = socket(AF_INET, SOCK_STREAM, 0);
+  for (const auto& activated :
+       {std::vector<std::string>(),
+        std::vector<std::string>{absl::StrCat("fd:", sockets[0]), absl::StrCat("fd:", tcp)}})
+    for (const ListenerSpec& listener : ListenersOf(config, activated, tls))
+      if (listener.tls.context != nullptr) encrypted.push_back(listener.address);
+  EXPECT_THAT(encrypted, ElementsAre("127.0.0.1:8500", absl::StrCat("fd:", tcp)));
+  EXPECT_THAT(DescribeListeners(config),
+              ElementsAre(AllOf(HasSubstr("(gRPC, TLS"), Not(HasSubstr("--insecure_public"))),
+                          HasSubstr("unix socket")));
+  EXPECT_THAT(DescribeActivated(config, {"unix:/s", "127.0.0.1:1"}),
+              ElementsAre(HasSubstr("plain text"), HasSubstr("TLS")));
+  for (const int fd : {sockets[0], sockets[1], tcp}) close(fd);
 }
 
 }  // namespace

@@ -50,13 +50,14 @@ using Given = std::optional<T>;
 struct Flags {
   ConfigFiles files;
   bool check_config = false;
+  std::string transport = "grpcpp";
   // Keys of floe.yaml that flags set, each with the value's text and the flag's name.
   struct Setting {
     const Key<ServerConfig>* key;
     std::string text, flag;
   };
   std::vector<Setting> keys;
-  Given<std::string> model_name, model_base_path, full_status, ssl_config, saved_model_tags;
+  Given<std::string> model_name, model_base_path, full_status, saved_model_tags;
   Given<bool> content, enable_batching, per_model_batching, alts;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
   std::vector<std::string> notes;  // of flags without effect
@@ -74,6 +75,12 @@ struct KeyFlag {
 constexpr KeyFlag kKeyFlags[] = {
     {"--port", "server.port"},
     {"--bind_address", "server.bind_address", "ADDRESS"},
+    {"--tls_certificate", "server.tls.certificate", "FILE"},
+    {"--tls_key", "server.tls.key", "FILE"},
+    {"--tls_client_ca", "server.tls.client_ca", "FILE"},
+    {"--tls_client", "server.tls.client"},
+    {"--tls_min_version", "server.tls.min_version"},
+    {"--ssl_config_file", "server.tls.ssl_config_file", "FILE"},
     {"--insecure_public", "server.insecure_public"},
     {"--grpc_socket_path", "server.grpc_socket_path", "PATH"},
     {"--grpc_max_message_bytes", "server.max_message_bytes", "BYTES"},
@@ -117,7 +124,7 @@ constexpr ValueFlag<bool> kSwitches[] = {
      "Read batching_params.pbtxt of a version; needs --enable_batching [false]"},
     {"--enable_batching", &Flags::enable_batching,
      "Needed for --batching_parameters_file; waiting requests are batched in any case"},
-    {"--use_alts_credentials", &Flags::alts, "Refused, like --ssl_config_file"},
+    {"--use_alts_credentials", &Flags::alts, "Refused: floed does not speak ALTS; use TLS"},
     {"--enable_serialization_as_tensor_content", &Flags::content,
      "Reply with tensor_content instead of typed values, unless the model's entry says otherwise"},
 };
@@ -146,9 +153,6 @@ constexpr TextFlag kTexts[] = {
     {{"--saved_model_tags", &Flags::saved_model_tags,
       "Default of the models' saved_model_tags [serve, or the only graph]"},
      "TAG,TAG"},
-    {{"--ssl_config_file", &Flags::ssl_config,
-      "Refused: floed does not encrypt connections; use a proxy in front of it"},
-     "FILE"},
 };
 
 // `given`, or the nearest number in `range` with a note.
@@ -219,6 +223,8 @@ void AddFlags(CLI::App& app, Flags& f) {
   app.set_version_flag("--version", versions, "Print the versions of floed and of CUDA and end");
   app.add_flag("--check-config", f.check_config,
                "Check the configuration and end: with 0 if it is valid, otherwise with 1");
+  // Hidden: until there is one transport again.
+  app.add_option("--transport", f.transport)->group("")->check(CLI::IsMember({"grpcpp", "net"}));
   AddFiles(app, f);
   for (const TextFlag& flag : kTexts)
     app.add_option(flag.name, f.*flag.value, flag.help)->type_name(flag.type);
@@ -325,18 +331,12 @@ absl::Status ServeOnly(const SingleModel& single, const ModelConfig& defaults,
   return absl::OkStatus();
 }
 
-// Refuses to serve plain connections to somebody who asked for encryption.
-absl::Status CheckEncryption(const Flags& f) {
-  const bool ssl = !f.ssl_config.value_or("").empty();
-  if (!ssl && !f.alts.value_or(false)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      ssl ? absl::StrCat("--ssl_config_file=", *f.ssl_config) : "--use_alts_credentials",
-      ": floed does not encrypt connections; leave the flag out, keep floed on loopback or a unix "
-      "socket, and put a proxy that speaks TLS (Envoy, nginx) in front of it"));
-}
-
 absl::Status CheckTogether(const Flags& f) {
-  FLOE_RETURN_IF_ERROR(CheckEncryption(f));
+  // Plain connections are no answer to somebody who asked for encryption.
+  if (f.alts.value_or(false))
+    return absl::InvalidArgumentError(
+        "--use_alts_credentials: floed does not speak ALTS; leave the flag out and use TLS: "
+        "--tls_certificate and --tls_key, or --ssl_config_file");
   if (!f.files.batching_parameters.empty() && !f.enable_batching.value_or(false))
     return absl::InvalidArgumentError(
         "--batching_parameters_file is given without --enable_batching; add --enable_batching");
@@ -426,7 +426,7 @@ std::optional<Command> ParseCommandLine(int argc, const char* const* argv, std::
     *exit_code = 1;
     return std::nullopt;
   }
-  return Command{*std::move(config), flags->check_config};
+  return Command{*std::move(config), flags->check_config, flags->transport == "net"};
 }
 
 absl::StatusOr<ServerConfig> ReloadConfig(const ServerConfig& current) {

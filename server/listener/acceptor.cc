@@ -46,10 +46,12 @@ void Reset(int fd) {
 
 }  // namespace
 
-Acceptor::Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take)
+Acceptor::Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take,
+                   Strangers strangers)
     : listeners_(std::move(listeners)),
       connections_(limits),
       take_(std::move(take)),
+      strangers_(strangers),
       reserve_(OpenReserve()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -173,6 +175,7 @@ void Acceptor::TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer) 
             .count());
     if (timeout > 0) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
   }
+  if (strangers_ == Strangers::kHandOn) return take_(listener, fd);
   Silent connection = {listener, fd, host, Clock::Steady().Now() + kSilence};
   if (Greet(connection)) return;
   if (silent_.size() >= kMostSilent) return take_(listener, fd);

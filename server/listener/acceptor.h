@@ -30,7 +30,12 @@ class Acceptor {
   // Owns `fd` from then on: a connected, non-blocking, close-on-exec socket.
   using Take = std::function<void(int listener_fd, int fd)>;
 
-  Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take);
+  // Whether strangers are answered here; otherwise whoever takes connections does, and gets them at
+  // once.
+  enum class Strangers : uint8_t { kAnswer, kHandOn };
+
+  Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take,
+           Strangers strangers = Strangers::kAnswer);
   ~Acceptor() { Stop(); }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -68,6 +73,7 @@ class Acceptor {
 
   ConnectionTable connections_;
   const Take take_;
+  const Strangers strangers_;
   int reserve_ = -1;  // a descriptor to accept with when there is no other
   int wake_ = -1;     // eventfd
   std::thread thread_;

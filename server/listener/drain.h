@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <string_view>
 
 #include "base/clock.h"
 #include "server/listener/acceptor.h"
@@ -14,8 +13,8 @@ namespace floe::server {
 struct DrainedServer {
   Acceptor& acceptor;
   CallGate& gate;
-  // The message that asks a client to leave, in the transport's protocol.
-  std::string_view farewell;
+  // Asks all clients to leave, in the transport's protocol; returns by the time it is given.
+  std::function<void(TimePoint until)> ask_to_leave;
   std::function<void()> end_streams;
   // How long clients that got the farewell, and still send calls, are served.
   Duration time_to_leave = Duration::zero();

@@ -11,7 +11,7 @@ namespace floe::server {
 namespace {
 
 constexpr size_t kFirstBytes = size_t{64} << 10;
-constexpr int kGzipOnly = 16 + MAX_WBITS;
+constexpr int kByHeader = 32 + MAX_WBITS;  // gzip's or zlib's
 
 // Ends what zlib began.
 struct Stream : z_stream {
@@ -29,7 +29,7 @@ bool IsGzip(std::string_view bytes) {
 
 absl::StatusOr<std::string> Gunzip(std::string_view packed, int64_t max_bytes) {
   Stream stream;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK)
+  if (inflateInit2(&stream, kByHeader) != Z_OK)
     return absl::ResourceExhaustedError("no memory to unpack the request");
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
@@ -51,7 +51,7 @@ absl::StatusOr<std::string> Gunzip(std::string_view packed, int64_t max_bytes) {
         absl::StrCat("the request unpacks to more than the ", max_bytes,
                      " bytes that the server accepts; raise --grpc_max_message_bytes there"));
   if (result != Z_STREAM_END)
-    return absl::InvalidArgumentError("the request's gzip data is damaged or cut short");
+    return absl::InvalidArgumentError("the request's compressed data is damaged or cut short");
   out.resize(size);
   return out;
 }

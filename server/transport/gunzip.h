@@ -12,8 +12,8 @@ namespace floe::server {
 // Whether the bytes begin as those of gzip do.
 bool IsGzip(std::string_view bytes);
 
-// RESOURCE_EXHAUSTED beyond `max_bytes`, of which no more are unpacked; INVALID_ARGUMENT when the
-// bytes are damaged or cut short.
+// Of gzip, or of zlib ("deflate"). RESOURCE_EXHAUSTED beyond `max_bytes`, of which no more are
+// unpacked; INVALID_ARGUMENT when the bytes are damaged or cut short.
 absl::StatusOr<std::string> Gunzip(std::string_view packed, int64_t max_bytes);
 
 }  // namespace floe::server

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,8 @@
 #include "server/api/roles.h"
 #include "server/listener/acceptor.h"
 #include "server/listener/call_book.h"
+
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 
 namespace floe::server {
 
@@ -36,8 +40,11 @@ struct TransportOptions {
   Duration time_to_leave = std::chrono::seconds(2);
 };
 
-// How a listener proves who it is, and whom it asks for the same. Nothing yet: plain text.
-struct TlsSpec {};
+// How a listener proves who it is, and whom it asks for the same. `context` gives OpenSSL's for a
+// new connection, never null, on any thread; empty: plain text. grpc++ speaks only that.
+struct TlsSpec {
+  std::function<std::shared_ptr<ssl_ctx_st>()> context;
+};
 
 struct ListenerSpec {
   // "host:port" (port 0 takes a free one), "[::1]:port", "unix:/path" (a stale socket file is

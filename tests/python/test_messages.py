@@ -76,7 +76,7 @@ def test_wrong_command_lines(program, args, words):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("tls: {cert: x}", "f.yaml:1: tls: floed does not encrypt connections"),
+    ("tls: {cert: x}", "f.yaml:1: tls: the keys of TLS are server.tls.certificate"),
     ("server:\n\tport: 1", "f.yaml:2: not valid YAML (column 6): illegal map value; a tab indents line 2"),
     ("server:\n  bind_address: 0.0.0.0", "f.yaml:2: server.bind_address: '0.0.0.0' is reachable from other machines"),
     ("models:\n- name: a\n  base_path: s3://bucket/a", "f.yaml:3: models[0].base_path: 's3://bucket/a' is a URL"),

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <chrono>
 #include <climits>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -39,6 +40,20 @@ namespace {
 std::string_view GoAwayFrame() {
   static constexpr char kFrame[] = {0, 0, 8, 7, 0, 0, 0, 0, 0, 127, -1, -1, -1, 0, 0, 0, 0};
   return {kFrame, sizeof kFrame};
+}
+
+// Within this time both ends of a connection have usually sent their prefaces (RFC 9113 3.4).
+constexpr Duration kPrefaces = std::chrono::milliseconds(50);
+
+// The farewell must not land inside a frame that is partly written. So it is sent while no reply of
+// the connection is in progress. Other frames have a few bytes, and a socket that is nearly empty
+// takes them whole. A connection with replies in progress until the deadline gets no farewell; its
+// next calls find a closed gate.
+void SendGoAways(ConnectionTable* connections, ReplyCount* replies, TimePoint until) {
+  const auto aside = [replies](uint16_t port, const std::function<bool()>& send) {
+    return replies->Aside(ReplyCount::SlotOf(port), send);
+  };
+  connections->SendFarewell(GoAwayFrame(), aside, kPrefaces, until);
 }
 
 std::optional<int> AsInteger(const std::string& text) {
@@ -279,6 +294,9 @@ absl::Status GrpcppTransport::Start(const std::vector<ListenerSpec>& listeners) 
   if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
   std::vector<ListenSocket> sockets;
   for (const ListenerSpec& listener : listeners) {
+    if (listener.tls.context != nullptr)
+      return absl::UnimplementedError(
+          absl::StrCat(listener.address, ": grpc++ cannot carry TLS here; use --transport=net"));
     FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener.address));
     addresses_.push_back(socket.address());
     sockets.push_back(std::move(socket));
@@ -301,8 +319,10 @@ void GrpcppTransport::Shutdown(TimePoint deadline) {
   // written beside gRPC, which rules out TLS. gRPC reports the end of a call, and of a message of a
   // stream, once all its bytes are in the socket. It cancels calls that arrive after its shutdown
   // began, which is a failure for callers. So the connections end before the server does.
-  Drain({*acceptor_, gate_, GoAwayFrame(), [this] { streams_.Close(); }, options_.time_to_leave},
-        deadline);
+  const auto ask = [this](TimePoint until) {
+    SendGoAways(&acceptor_->connections(), gate_.replies(), until);
+  };
+  Drain({*acceptor_, gate_, ask, [this] { streams_.Close(); }, options_.time_to_leave}, deadline);
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
   constexpr Duration kFar = std::chrono::hours(24 * 365);

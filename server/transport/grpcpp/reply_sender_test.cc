@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/transport/grpcpp/transport_for_test.h"
+#include "server/transport/tests/transport_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -54,8 +54,10 @@ TEST(ReplySender, TakesNoMoreThanItCanSendSoon) {
   EXPECT_EQ(sent, ReplySender::kMostWaiting);
 }
 
+using DeferredReplies = TransportTest;
+
 // More at a time than the sender takes, so that some are sent by the thread that finishes.
-TEST_F(GrpcppTransport, RepliesOfThreadsWithMoreToDoAllArrive) {
+TEST_P(DeferredReplies, RepliesOfThreadsWithMoreToDoAllArrive) {
   Open();
   constexpr int kCalls = 2 * ReplySender::kMostWaiting;
   std::vector<std::unique_ptr<ClientCall>> calls;
@@ -78,7 +80,7 @@ TEST_F(GrpcppTransport, RepliesOfThreadsWithMoreToDoAllArrive) {
   EXPECT_EQ(aborted, kCalls / 2);
 }
 
-TEST_F(GrpcppTransport, ACallerThatLeftBeforeADeferredReplyHurtsNobody) {
+TEST_P(DeferredReplies, ACallerThatLeftBeforeADeferredReplyHurtsNobody) {
   Open();
   const auto call = Call("/test/Hold", "m");
   ASSERT_TRUE(arrived_.Reaches(1));
@@ -94,6 +96,8 @@ TEST_F(GrpcppTransport, ACallerThatLeftBeforeADeferredReplyHurtsNobody) {
   EXPECT_EQ(call->status.error_code(), grpc::StatusCode::CANCELLED);
   transport_->Shutdown(Soon());  // which waits for the call's end here
 }
+
+FLOE_FOR_EACH_TRANSPORT(DeferredReplies);
 
 }  // namespace
 }  // namespace floe::server

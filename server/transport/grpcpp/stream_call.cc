@@ -10,6 +10,7 @@
 
 #include "base/budget.h"
 #include "base/status.h"
+#include "server/transport/call_text.h"
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
@@ -77,12 +78,6 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;            // gRPC was told
 };
 
-namespace {
-
-absl::Status ShuttingDown() { return absl::UnavailableError("the server is shutting down"); }
-
-}  // namespace
-
 bool OpenStreams::Add(const std::shared_ptr<StreamCall>& call) {
   MutexLock lock(mutex_);
   if (closed_) return false;
@@ -119,7 +114,7 @@ grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerCon
   absl::Status status = opened.status();
   if (status.ok()) reactor->handler_ = *std::move(opened);
   if (status.ok()) status = rules.book->Take(head.peer, kMostWaitingBytes, &reactor->seat_);
-  if (!streams->Add(call)) status = ShuttingDown();
+  if (!streams->Add(call)) status = ShuttingDownError();
   if (!status.ok()) reactor->Responder::Finish(status);
   reactor->ReadOn();
   return reactor;
@@ -151,7 +146,7 @@ void StreamCall::Resume() {
 
 void StreamCall::Drain() {
   if (const std::shared_ptr<CallHandler> handler = handler_; handler != nullptr) handler->OnDrain();
-  Finish(ShuttingDown(), {});
+  Finish(ShuttingDownError(), {});
 }
 
 void StreamCall::Write(std::string&& message) {
@@ -164,7 +159,7 @@ void StreamCall::Write(std::string&& message) {
     if (waiting_.size() > kMostWaiting || waiting_bytes_ > kMostWaitingBytes) {
       waiting_.clear();
       waiting_bytes_ = 0;
-      end_ = absl::ResourceExhaustedError("the caller does not read what the stream brings");
+      end_ = NotReadError();
     }
     next = Decide();
   }

@@ -9,6 +9,7 @@
 
 #include "base/budget.h"
 #include "base/status.h"
+#include "server/transport/call_text.h"
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
@@ -64,8 +65,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
 
 absl::Status UnaryCall::Begin(CallBook* book, const MessageLimits& limits,
                               grpc::ByteBuffer* request, std::string_view peer) {
-  if (!request->Valid())
-    return absl::InvalidArgumentError("the call ended without a request message");
+  if (!request->Valid()) return NoMessageError();
   const auto size = static_cast<int64_t>(request->Length());
   FLOE_RETURN_IF_ERROR(book->Take(peer, size, &seat_));
   FLOE_RETURN_IF_ERROR(TakeMessage(request, limits, &message_));
@@ -159,7 +159,7 @@ class UnaryService final : public grpc::Service {
  private:
   static grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context) {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"});
+    reactor->Finish(ToGrpc(ShuttingDownError()));
     return reactor;
   }
 };

@@ -15,12 +15,12 @@
 #include "base/retry_after.h"
 #include "base/status.h"
 #include "server/listener/call_book.h"
+#include "server/transport/call_text.h"
 #include "server/transport/gunzip.h"
 
 namespace floe::server {
 namespace {
 
-constexpr size_t kMaxStatusBytes = 2048;  // three times as many as gRPC escapes them
 constexpr size_t kAdoptBytes = 512;  // below this a copy costs less than the owner of the original
 
 TimePoint DeadlineOf(gpr_timespec deadline) {
@@ -66,18 +66,12 @@ std::string PeerText(std::string peer) {
   return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
-// A text that the caller chose, for messages and the log.
-std::string Kept(const grpc::string_ref& value) {
-  constexpr size_t kMostBytes = 128;
-  return Printable({value.data(), std::min(value.size(), kMostBytes)}, 3 * kMostBytes);
-}
-
 }  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return {static_cast<grpc::StatusCode>(status.code()),
-          Printable({status.message().data(), status.message().size()}, kMaxStatusBytes)};
+          Printable({status.message().data(), status.message().size()}, kMostStatusBytes)};
 }
 
 void AddTrailers(const absl::Status& status, const Trailers& trailers,
@@ -91,29 +85,13 @@ CallHead MakeCallHead(std::string_view path, const grpc::CallbackServerContext& 
   CallHead head;
   head.path = path;
   head.peer = PeerText(context.peer());
-  for (const auto& [name, value] : context.client_metadata()) {
-    const std::string_view key(name.data(), name.size());
-    if (key.starts_with("floe-")) {
-      head.metadata.emplace_back(key, std::string_view(value.data(), value.size()));
-    } else if (key == kRequestIdKey) {
-      head.request_id = Kept(value);
-    } else if (key == "traceparent") {
-      head.traceparent = Kept(value);
-    }
-  }
+  for (const auto& [name, value] : context.client_metadata())
+    AddMetadata({name.data(), name.size()}, {value.data(), value.size()}, &head);
   head.arrived = Clock::Steady().Now();
   head.deadline = DeadlineOf(context.raw_deadline());
   head.principal = std::hash<std::string>()(head.peer);  // address and port
   head.local = PeerOf(head.peer).local();
   return head;
-}
-
-absl::Status CheckSize(size_t size, int64_t max_bytes) {
-  if (size <= static_cast<size_t>(max_bytes)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the request has ", size, " bytes and the server accepts ", max_bytes,
-                   "; raise --grpc_max_message_bytes there (and, for large replies, the client's "
-                   "grpc.max_receive_message_length)"));
 }
 
 absl::Status TakeMessage(grpc::ByteBuffer* buffer, const MessageLimits& limits,
@@ -131,11 +109,7 @@ absl::Status TakeMessage(grpc::ByteBuffer* buffer, const MessageLimits& limits,
     return absl::InternalError(
         absl::StrCat("the request cannot be read: ", status.error_message()));
   if (!IsGzip(BytesOf(*slice))) return absl::OkStatus();
-  if (!limits.unpack)
-    return absl::UnimplementedError(
-        "the request is compressed with gzip, which this server does not accept; send it "
-        "uncompressed, or set server.enable_compression: true there");
-
+  if (!limits.unpack) return NoCompressionError();
   FLOE_ASSIGN_OR_RETURN(std::string unpacked, Gunzip(BytesOf(*slice), limits.max_bytes));
   *slice = SliceOf(std::move(unpacked));
   return absl::OkStatus();

@@ -28,9 +28,6 @@ struct MessageLimits {
   bool unpack = false;    // what is packed with gzip, which no message of protobuf can be taken for
 };
 
-// RESOURCE_EXHAUSTED for a request of more than `max_bytes`.
-absl::Status CheckSize(size_t size, int64_t max_bytes);
-
 // A message that was received, contiguous. gRPC 1.51 crashes where the last reference to memory of
 // a ResourceQuota ends outside of its own functions, as that of a Slice does: the buffer holds it.
 struct Received {

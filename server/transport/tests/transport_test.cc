@@ -14,8 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/retry_after.h"
-#include "server/transport/grpcpp/grpcpp_transport.h"
-#include "server/transport/grpcpp/transport_for_test.h"
+#include "server/transport/tests/transport_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -25,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST_F(GrpcppTransport, UnaryRoundTrips) {
+TEST_P(TransportTest, UnaryRoundTrips) {
   Open();
   for (const size_t size : {size_t{0}, size_t{5}, size_t{511}, size_t{100000}, size_t{3000000}}) {
     std::string message(size, 'a');
@@ -36,7 +35,7 @@ TEST_F(GrpcppTransport, UnaryRoundTrips) {
   }
 }
 
-TEST_F(GrpcppTransport, ErrorsKeepCodeAndMessage) {
+TEST_P(TransportTest, ErrorsKeepCodeAndMessage) {
   Open();
   const auto failed = Finished("/test/Fail", "x\xc3\xa4");
   EXPECT_EQ(failed->status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -51,7 +50,7 @@ TEST_F(GrpcppTransport, ErrorsKeepCodeAndMessage) {
 }
 
 // A client that retries would wait for minutes if nobody told it when to come again.
-TEST_F(GrpcppTransport, RefusalsSayWhenToComeAgain) {
+TEST_P(TransportTest, RefusalsSayWhenToComeAgain) {
   Open();
   const auto refused = Finished("/test/FullAtFirst", "x");
   EXPECT_EQ(refused->status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -69,7 +68,7 @@ TEST_F(GrpcppTransport, RefusalsSayWhenToComeAgain) {
   EXPECT_EQ(calls_, 2);
 }
 
-TEST_F(GrpcppTransport, TooLargeARequestNamesTheFlag) {
+TEST_P(TransportTest, TooLargeARequestNamesTheFlag) {
   TransportOptions options;
   options.max_message_bytes = 1000;
   Open(options);
@@ -84,7 +83,7 @@ TEST_F(GrpcppTransport, TooLargeARequestNamesTheFlag) {
   }
 }
 
-TEST_F(GrpcppTransport, MetadataAndDeadlineArrive) {
+TEST_P(TransportTest, MetadataAndDeadlineArrive) {
   Open();
   auto with = std::make_unique<ClientCall>();
   with->context.AddMetadata("floe-reply", "content");
@@ -120,7 +119,7 @@ TEST_F(GrpcppTransport, MetadataAndDeadlineArrive) {
   EXPECT_EQ(without->status.error_code(), grpc::StatusCode::ABORTED);
 }
 
-TEST_F(GrpcppTransport, ACallersDepartureRaisesTheToken) {
+TEST_P(TransportTest, ACallersDepartureRaisesTheToken) {
   Open();
   const auto call = Call("/test/Hold", "m");
   ASSERT_TRUE(arrived_.Reaches(1));
@@ -135,7 +134,7 @@ TEST_F(GrpcppTransport, ACallersDepartureRaisesTheToken) {
   responder->Finish(absl::InternalError("twice"));
 }
 
-TEST_F(GrpcppTransport, APassedDeadlineRaisesTheToken) {
+TEST_P(TransportTest, APassedDeadlineRaisesTheToken) {
   Open();
   ASSERT_TRUE(Finished("/test/Echo", "m")->status.ok());  // connected
   auto call = std::make_unique<ClientCall>();
@@ -148,7 +147,7 @@ TEST_F(GrpcppTransport, APassedDeadlineRaisesTheToken) {
   TakeHeld().second->Finish(absl::DeadlineExceededError("late"));
 }
 
-TEST_F(GrpcppTransport, NoMessageIsAnError) {
+TEST_P(TransportTest, NoMessageIsAnError) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Echo");
@@ -158,7 +157,7 @@ TEST_F(GrpcppTransport, NoMessageIsAnError) {
   EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(GrpcppTransport, StreamsBothWays) {
+TEST_P(TransportTest, StreamsBothWays) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -173,7 +172,7 @@ TEST_F(GrpcppTransport, StreamsBothWays) {
   EXPECT_TRUE(over_.Reaches(1));
 }
 
-TEST_F(GrpcppTransport, ManyWritesAtOnceKeepTheirOrder) {
+TEST_P(TransportTest, ManyWritesAtOnceKeepTheirOrder) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -189,7 +188,7 @@ TEST_F(GrpcppTransport, ManyWritesAtOnceKeepTheirOrder) {
   }
 }
 
-TEST_F(GrpcppTransport, StreamsEndWithErrors) {
+TEST_P(TransportTest, StreamsEndWithErrors) {
   Open();
   ClientStream failing, large;
   failing.Start(stub_.get(), "/test/Chat");
@@ -205,7 +204,7 @@ TEST_F(GrpcppTransport, StreamsEndWithErrors) {
   EXPECT_TRUE(over_.Reaches(2));
 }
 
-TEST_F(GrpcppTransport, ACancelledStreamIsOver) {
+TEST_P(TransportTest, ACancelledStreamIsOver) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -218,7 +217,7 @@ TEST_F(GrpcppTransport, ACancelledStreamIsOver) {
   EXPECT_TRUE(over_.Reaches(1));
 }
 
-TEST_F(GrpcppTransport, ManyCallsAtOnce) {
+TEST_P(TransportTest, ManyCallsAtOnce) {
   Open();
   constexpr int kCalls = 100;
   std::vector<std::unique_ptr<ClientCall>> calls;
@@ -244,7 +243,7 @@ TEST_F(GrpcppTransport, ManyCallsAtOnce) {
   }
 }
 
-TEST_F(GrpcppTransport, ShutdownWaitsForCallsAndEndsStreams) {
+TEST_P(TransportTest, ShutdownWaitsForCallsAndEndsStreams) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -272,7 +271,7 @@ TEST_F(GrpcppTransport, ShutdownWaitsForCallsAndEndsStreams) {
   EXPECT_EQ(Finished("/test/Echo", "x")->status.error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(GrpcppTransport, RunningOutOfMemoryEndsTheCallAlone) {
+TEST_P(TransportTest, RunningOutOfMemoryEndsTheCallAlone) {
   Open();
   EXPECT_EQ(Finished("/test/OutOfMemory", "m")->status.error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -280,11 +279,11 @@ TEST_F(GrpcppTransport, RunningOutOfMemoryEndsTheCallAlone) {
   transport_->Shutdown(TimePoint::max());  // which waits for calls that have not ended
 }
 
-TEST_F(GrpcppTransport, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
+TEST_P(TransportTest, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
   TransportOptions options;
   options.time_to_leave = 2 * kPatience;
   Open(options);
-  const auto second = MakeGrpcppTransport(methods_, {});
+  const auto second = Make();
   ASSERT_TRUE(second->Start({{"127.0.0.1:0"}}).ok());
   // Tried in this order.
   Connect("ipv4:" + transport_->addresses().at(0) + "," + second->addresses().at(0));
@@ -314,7 +313,7 @@ TEST_F(GrpcppTransport, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
   shutting.join();
 }
 
-TEST_F(GrpcppTransport, ShutdownCancelsAtItsDeadline) {
+TEST_P(TransportTest, ShutdownCancelsAtItsDeadline) {
   Open();
   const auto call = Call("/test/Hold", "m");
   ASSERT_TRUE(arrived_.Reaches(1));
@@ -327,19 +326,19 @@ TEST_F(GrpcppTransport, ShutdownCancelsAtItsDeadline) {
   transport_->Shutdown(Soon());  // again: nothing is left to do
 }
 
-TEST_F(GrpcppTransport, Listeners) {
+TEST_P(TransportTest, Listeners) {
   Open();
   EXPECT_THAT(transport_->addresses(), ElementsAre(StartsWith("127.0.0.1:")));
-  auto second = MakeGrpcppTransport(methods_, {});
+  auto second = Make();
   const std::string taken = transport_->addresses()[0];
   EXPECT_THAT(second->Start({{"127.0.0.1:0"}, {taken}}).ToString(),
               HasSubstr("cannot listen on " + taken));
-  EXPECT_FALSE(MakeGrpcppTransport(methods_, {})->Start({}).ok());
+  EXPECT_FALSE(Make()->Start({}).ok());
 
   const std::string path =
       testing::TempDir() + "floe_transport_" + std::to_string(getpid()) + ".sock";
   const std::string abstract = "unix-abstract:floe_transport_test_" + std::to_string(getpid());
-  auto local = MakeGrpcppTransport(methods_, {});
+  auto local = Make();
   ASSERT_TRUE(local->Start({{"unix:" + path}, {abstract}, {"127.0.0.1:0"}}).ok());
   ASSERT_EQ(local->addresses().size(), 3u);
   for (const std::string& address : local->addresses()) {
@@ -348,9 +347,10 @@ TEST_F(GrpcppTransport, Listeners) {
   }
 }
 
-TEST_F(GrpcppTransport, ChannelArgumentsReachGrpc) {
-  transport_ = MakeGrpcppTransport(
-      methods_, {}, {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}});
+TEST_P(TransportTest, ChannelArgumentsReachGrpc) {
+  transport_ =
+      MakeTransport(GetParam(), methods_, {},
+                    {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}});
   ASSERT_TRUE(transport_->Start({{"127.0.0.1:0"}}).ok());
   Connect(transport_->addresses().at(0));
   const auto first = Call("/test/Hold", "1");
@@ -364,6 +364,8 @@ TEST_F(GrpcppTransport, ChannelArgumentsReachGrpc) {
   TakeHeld().second->Finish(absl::AbortedError("enough"));
   ASSERT_TRUE(first->done.Reaches(1));
 }
+
+FLOE_FOR_EACH_TRANSPORT(TransportTest);
 
 }  // namespace
 }  // namespace floe::server

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/transport/grpcpp/grpcpp_transport.h"
-#include "server/transport/grpcpp/methods_for_test.h"
+#include "server/transport/tests/methods_for_test.h"
+#include "server/transport/tests/transports_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -100,7 +100,9 @@ class RawClient {
   std::vector<char> buffer_ = std::vector<char>(size_t{1} << 20);
 };
 
-TEST(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
+using Drain = testing::TestWithParam<TestedTransport>;
+
+TEST_P(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
   TestMethods methods;
   methods.AddUnary("/test/Large", [](const CallHead&, const Message&, const auto& responder) {
     responder->Write(std::string(kReplyBytes, '\xee'));
@@ -108,7 +110,7 @@ TEST(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
   });
   TransportOptions options;
   options.time_to_leave = std::chrono::minutes(1);  // enough for all the calls, on any machine
-  const auto server = MakeGrpcppTransport(methods, options);
+  const auto server = MakeTransport(GetParam(), methods, options);
   ASSERT_TRUE(server->Start({{"127.0.0.1:0"}}).ok());
   RawClient client(server->addresses().at(0));
   constexpr uint32_t kCalls = 64;
@@ -141,6 +143,8 @@ TEST(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
     shutting.join();
   }
 }
+
+FLOE_FOR_EACH_TRANSPORT(Drain);
 
 }  // namespace
 }  // namespace floe::server

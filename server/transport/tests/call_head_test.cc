@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "server/transport/grpcpp/transport_for_test.h"
+#include "server/transport/tests/transport_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -14,8 +14,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
+using CallHeads = TransportTest;
+
 // A method that refuses by the head of a call never sees its message.
-TEST_F(GrpcppTransport, TheHeadOfACallOpensIt) {
+TEST_P(CallHeads, TheHeadOfACallOpensIt) {
   CallHead seen;
   methods_.Add(
       "/test/Guarded",
@@ -42,7 +44,7 @@ TEST_F(GrpcppTransport, TheHeadOfACallOpensIt) {
   EXPECT_NE(seen.arrived, TimePoint::min());
 }
 
-TEST_F(GrpcppTransport, AMethodHasALimitOfItsOwn) {
+TEST_P(CallHeads, AMethodHasALimitOfItsOwn) {
   methods_.AddUnary(
       "/test/Short",
       [](const CallHead&, const Message&, const auto& responder) {
@@ -56,7 +58,7 @@ TEST_F(GrpcppTransport, AMethodHasALimitOfItsOwn) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(GrpcppTransport, TrailersAreSentBesideTheStatus) {
+TEST_P(CallHeads, TrailersAreSentBesideTheStatus) {
   methods_.AddUnary("/test/Trailing", [](const CallHead&, const Message&, const auto& responder) {
     responder->Finish(absl::NotFoundError("gone"), {{"x-request-id", "7"}});
   });
@@ -83,7 +85,7 @@ class Pausing : public CallHandler {
   const std::shared_ptr<Responder> responder_;
 };
 
-TEST_F(GrpcppTransport, StreamsPauseAndSayFarewell) {
+TEST_P(CallHeads, StreamsPauseAndSayFarewell) {
   std::shared_ptr<Responder> responder;
   methods_.AddStream("/test/Pause", [&](const CallHead&, std::shared_ptr<Responder> to) {
     responder = to;
@@ -104,6 +106,8 @@ TEST_F(GrpcppTransport, StreamsPauseAndSayFarewell) {
   EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(stream.received, ElementsAre("a more", "b more", "farewell"));
 }
+
+FLOE_FOR_EACH_TRANSPORT(CallHeads);
 
 }  // namespace
 }  // namespace floe::server

@@ -16,8 +16,8 @@
 
 #include "base/mutex.h"
 #include "base/retry_after.h"
-#include "server/transport/grpcpp/grpcpp_transport.h"
-#include "server/transport/grpcpp/methods_for_test.h"
+#include "server/transport/tests/methods_for_test.h"
+#include "server/transport/tests/transports_for_test.h"
 
 namespace floe::server {
 
@@ -147,9 +147,9 @@ class EchoHandler : public CallHandler {
   Event& over_;
 };
 
-class GrpcppTransport : public testing::Test {
+class TransportTest : public testing::TestWithParam<TestedTransport> {
  protected:
-  GrpcppTransport() {
+  TransportTest() {
     methods_.AddUnary("/test/Echo",
                       [](const CallHead&, const Message& message, const auto& responder) {
                         responder->Write(std::string(message.bytes));
@@ -186,8 +186,11 @@ class GrpcppTransport : public testing::Test {
                        });
   }
 
+  std::unique_ptr<Transport> Make(const TransportOptions& options = {}) {
+    return MakeTransport(GetParam(), methods_, options);
+  }
   void Open(TransportOptions options = {}, const std::string& listener = "127.0.0.1:0") {
-    transport_ = MakeGrpcppTransport(methods_, options);
+    transport_ = Make(options);
     const absl::Status status = transport_->Start({{listener}});
     ASSERT_TRUE(status.ok()) << status;
     Connect(transport_->addresses().at(0));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/transport/grpcpp/transport_for_test.h"
+#include "server/transport/tests/transport_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -23,7 +23,7 @@ const std::map<std::string, MethodRole> kMethodOfRole = {
 };
 constexpr char kWatchStream[] = "/test/Watch";  // of kHealth
 
-class RolesOfListeners : public GrpcppTransport {
+class RolesOfListeners : public TransportTest {
  protected:
   RolesOfListeners() {
     for (const auto& [path, role] : kMethodOfRole)
@@ -62,7 +62,7 @@ class RolesOfListeners : public GrpcppTransport {
 
 constexpr OfferedTo kNone = OfferedTo::kNobody;
 
-TEST_F(RolesOfListeners, EachOffersItsOwn) {
+TEST_P(RolesOfListeners, EachOffersItsOwn) {
   const std::map<std::string, ListenerRoles> kRoles = {
       {"infer", {OfferedTo::kAll, kNone, kNone}},
       {"read", {kNone, OfferedTo::kAll, kNone}},
@@ -74,7 +74,7 @@ TEST_F(RolesOfListeners, EachOffersItsOwn) {
   std::vector<ListenerSpec> listeners;
   for (const auto& [name, roles] : kRoles)
     for (const ListenerSpec& one : Kinds(name, roles)) listeners.push_back(one);
-  transport_ = MakeGrpcppTransport(methods_, {});
+  transport_ = Make();
   const absl::Status started = transport_->Start(listeners);
   ASSERT_TRUE(started.ok()) << started;
   for (size_t i = 0; i < listeners.size(); ++i) {
@@ -96,11 +96,11 @@ TEST_F(RolesOfListeners, EachOffersItsOwn) {
   }
 }
 
-TEST_F(RolesOfListeners, AllServersOfATransportEndTogether) {
+TEST_P(RolesOfListeners, AllServersOfATransportEndTogether) {
   std::vector<ListenerSpec> listeners = Kinds("infer", {OfferedTo::kAll, kNone, kNone});
   for (const ListenerSpec& one : Kinds("read", {kNone, OfferedTo::kAll, kNone}))
     listeners.push_back(one);
-  transport_ = MakeGrpcppTransport(methods_, {});
+  transport_ = Make();
   ASSERT_TRUE(transport_->Start(listeners).ok());
   Connect(transport_->addresses().back());
   EXPECT_EQ(CodeOf("/test/Models"), grpc::StatusCode::OK);
@@ -113,6 +113,8 @@ TEST_F(RolesOfListeners, AllServersOfATransportEndTogether) {
   shutting.join();
   ASSERT_TRUE(held->done.Reaches(1));
 }
+
+FLOE_FOR_EACH_TRANSPORT(RolesOfListeners);
 
 }  // namespace
 }  // namespace floe::server

@@ -1,0 +1,34 @@
+#include "config/ssl_config.h"
+
+#include "config/mistakes_for_test.h"
+
+namespace floe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(SslConfigFile, EveryFieldIsRead) {
+  const auto read = ParseSslConfig(
+      "server_key: 'KEY\\n' server_cert: 'CERT\\n'\ncustom_ca: 'CA' client_verify: true", "s");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->key, "KEY\n");
+  EXPECT_EQ(read->certificate, "CERT\n");
+  EXPECT_EQ(read->client_ca, "CA");
+  EXPECT_TRUE(read->client_verify);
+}
+
+TEST(SslConfigFile, MistakesNameFileAndFieldAndNoValue) {
+  EXPECT_THAT(
+      MistakesOf(ParseSslConfig("", "s").status()),
+      ElementsAre(StartsWith("s: expected server_key"), StartsWith("s: expected server_cert")));
+  EXPECT_THAT(MistakesOf(ParseSslConfig("server_kex: 'a'", "s").status()),
+              ElementsAre(HasSubstr("nearest: 'server_key'")));
+  EXPECT_THAT(ParseSslConfig("server_key: 'SECRET' server_key: 'SECRET'", "s").status().ToString(),
+              Not(HasSubstr("SECRET")));
+}
+
+}  // namespace
+}  // namespace floe

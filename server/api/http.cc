@@ -1,0 +1,204 @@
+// Matching of paths, and refusals.
+#include "server/api/http.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/quoted.h"
+
+namespace floe::server {
+namespace {
+
+std::vector<std::string> SegmentsOf(const std::string& path) { return absl::StrSplit(path, '/'); }
+
+// Whether one segment fits "literal", "{name}" or "{name}:literal"; notes what the name stands for.
+bool SegmentFits(std::string_view pattern, std::string_view segment, HttpFields* names) {
+  if (pattern.empty() || pattern.front() != '{') return pattern == segment;
+  const size_t close = pattern.find('}');
+  const std::string_view rest = pattern.substr(close + 1);
+  if (segment.size() <= rest.size() || segment.substr(segment.size() - rest.size()) != rest)
+    return false;
+  names->emplace_back(pattern.substr(1, close - 1),
+                      segment.substr(0, segment.size() - rest.size()));
+  return true;
+}
+
+bool PathFits(const std::vector<std::string>& pattern, const std::vector<std::string>& path,
+              HttpFields* names) {
+  if (pattern.size() != path.size()) return false;
+  names->clear();
+  for (size_t i = 0; i < path.size(); ++i)
+    if (!SegmentFits(pattern[i], path[i], names)) return false;
+  return true;
+}
+
+bool MethodFits(const std::string& route, const std::string& method) {
+  return route == method || (route == "GET" && method == "HEAD");
+}
+
+HttpReply RefusalOf(int status, std::string reason) {
+  HttpReply reply;
+  reply.status = status;
+  reply.body = absl::StrCat(reason, "\n");
+  return reply;
+}
+
+class AnswerAtEnd : public HttpHandler {
+ public:
+  AnswerAtEnd(HttpReply reply, std::shared_ptr<HttpResponder> responder)
+      : reply_(std::move(reply)), responder_(std::move(responder)) {}
+  void OnEnd() override { responder_->Send(std::move(reply_)); }
+
+ private:
+  HttpReply reply_;
+  const std::shared_ptr<HttpResponder> responder_;
+};
+
+}  // namespace
+
+const std::string* HttpHead::Field(std::string_view name) const {
+  for (const auto& [key, value] : fields)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+std::string_view HttpHead::Name(std::string_view name) const {
+  for (const auto& [key, value] : names)
+    if (key == name) return value;
+  return {};
+}
+
+void HttpRoutes::Add(HttpRoute route) {
+  std::vector<std::string> segments = SegmentsOf(route.pattern);
+  entries_.push_back({std::move(route), std::move(segments)});
+}
+
+HttpRoutes::Match HttpRoutes::Find(const std::string& method, const std::string& path) const {
+  const std::vector<std::string> segments = SegmentsOf(path);
+  Match match;
+  std::vector<std::string> allowed;
+  for (const Entry& entry : entries_) {
+    if (!PathFits(entry.segments, segments, &match.names)) continue;
+    if (!MethodFits(entry.route.method, method)) {
+      allowed.push_back(entry.route.method);
+      if (entry.route.method == "GET") allowed.emplace_back("HEAD");
+      continue;
+    }
+    for (auto& [name, value] : match.names) {
+      const std::string sent = std::move(value);
+      if (!DecodePercent(sent, &value)) {
+        match.refusal = RefusalOf(400, absl::StrCat("the path's ", Quoted(sent),
+                                                    " cannot be decoded; expected % and two "
+                                                    "digits, and no control characters"));
+        return match;
+      }
+    }
+    match.route = &entry.route;
+    return match;
+  }
+  match.names.clear();
+  if (allowed.empty()) {
+    match.refusal = RefusalOf(404, absl::StrCat("there is nothing at ", Quoted(path)));
+  } else {
+    match.refusal =
+        RefusalOf(405, absl::StrCat(Quoted(path), " takes ", absl::StrJoin(allowed, ", "), ", not ",
+                                    Quoted(method)));
+    match.refusal.fields = {{"Allow", absl::StrJoin(allowed, ", ")}};
+  }
+  return match;
+}
+
+std::shared_ptr<HttpHandler> HttpRoutes::Open(HttpHead head,
+                                              const std::shared_ptr<HttpResponder>& responder,
+                                              int64_t* max_body_bytes) const {
+  *max_body_bytes = 0;
+  Match match = Find(head.method, head.path);
+  if (match.route == nullptr) return responder->Send(std::move(match.refusal)), nullptr;
+  const HttpRoute& route = *match.route;
+  if (const absl::Status status = CheckRole(head.roles, route.role, head.local); !status.ok())
+    return responder->Send(RefusalOf(403, std::string(status.message()))), nullptr;
+  if (head.content_length.value_or(0) > route.max_body_bytes) {
+    responder->Send(RefusalOf(413, absl::StrCat("the body has ", *head.content_length,
+                                                " bytes; this path takes ", route.max_body_bytes)));
+    return nullptr;
+  }
+  *max_body_bytes = route.max_body_bytes;
+  head.names = std::move(match.names);
+  return route.open(head, responder);
+}
+
+std::vector<std::string> HttpRoutes::Patterns() const {
+  std::vector<std::string> patterns;
+  for (const Entry& entry : entries_)
+    patterns.push_back(absl::StrCat(entry.route.method, " ", entry.route.pattern));
+  return patterns;
+}
+
+HttpRoute SimpleRoute(std::string pattern, MethodRole role,
+                      std::function<HttpReply(const HttpHead&)> answer) {
+  HttpRoute route;
+  route.method = "GET";
+  route.pattern = std::move(pattern);
+  route.role = role;
+  route.open = [answer = std::move(answer)](const HttpHead& head,
+                                            std::shared_ptr<HttpResponder> responder) {
+    return std::make_shared<AnswerAtEnd>(answer(head), std::move(responder));
+  };
+  return route;
+}
+
+bool DecodePercent(std::string_view text, std::string* out) {
+  out->clear();
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%') {
+      const auto digit = [&](size_t at) {
+        return at < text.size() && absl::ascii_isxdigit(static_cast<unsigned char>(text[at]));
+      };
+      if (!digit(i + 1) || !digit(i + 2)) return false;
+      c = absl::HexStringToBytes(std::string(text.substr(i + 1, 2)))[0];
+      i += 2;
+    }
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) return false;
+    out->push_back(c);
+  }
+  return true;
+}
+
+int HttpStatusOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return 200;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+      return 400;
+    case absl::StatusCode::kUnauthenticated:
+      return 401;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kAlreadyExists:
+      return 409;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kCancelled:
+      return 499;
+    case absl::StatusCode::kUnimplemented:
+      return 501;
+    case absl::StatusCode::kUnavailable:
+      return 503;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    default:
+      return 500;
+  }
+}
+
+}  // namespace floe::server

@@ -1,0 +1,125 @@
+// HTTP as functions of requests: what api/ offers to whatever reads HTTP/1.1 or HTTP/2. Nothing
+// here knows how bytes come or go.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "server/api/roles.h"
+
+namespace floe::server {
+
+using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
+// What is known of a request before its body. Owns what it holds.
+struct HttpHead {
+  std::string method;  // "GET"
+  std::string path;    // "/v1/models/a", as sent
+  std::string query;   // behind '?', as sent
+  HttpFields fields;   // names in lower case
+  HttpFields names;    // of the route's pattern: {"model", "a"}, decoded
+  std::string peer;    // as in CallHead
+  bool local = false;
+  ListenerRoles roles;
+  uint64_t principal = 0;
+  TimePoint arrived = TimePoint::min();
+  TimePoint deadline = TimePoint::max();
+  std::shared_ptr<CancelToken> cancel;         // raised when the client leaves; may be null
+  std::optional<int64_t> content_length = {};  // unset: chunked
+
+  const std::string* Field(std::string_view name) const;  // null: none
+  std::string_view Name(std::string_view name) const;     // of the pattern; "": none
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string body;
+  std::string content_type = "text/plain; charset=utf-8";
+  HttpFields fields = {};  // more of them, not those of the connection (H1Response::Head)
+};
+
+// Where the answer goes. The connection implements it. Either Send once, or Begin, then Write any
+// number of times, then End.
+// Threading: any thread, but one call at a time. What comes after the client left is ignored.
+class HttpResponder {
+ public:
+  virtual ~HttpResponder() = default;
+  virtual void Send(HttpReply&& reply) = 0;
+  // A body whose length is not known, such as server-sent events; `head.body` is its first part.
+  virtual void Begin(HttpReply&& head) = 0;
+  virtual void Write(std::string&& part) = 0;
+  virtual void End() = 0;
+};
+
+// A request in progress. The connection calls it, one method at a time.
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  virtual void OnBody(std::string_view part) { (void)part; }  // valid during the call
+  virtual void OnEnd() = 0;  // the request is whole: answer it, now or later
+  virtual void OnDone() {}   // it was answered, or the client left, perhaps before OnEnd
+};
+
+// Opens a request by its head alone. Who answers here by `responder` returns null: no body is read.
+using OpenHttp = std::function<std::shared_ptr<HttpHandler>(
+    const HttpHead& head, std::shared_ptr<HttpResponder> responder)>;
+
+struct HttpRoute {
+  std::string method;  // "GET", which serves HEAD too
+  // Literals and names of whole segments, or of their beginning: "/v1/models/{model}:predict".
+  std::string pattern;
+  MethodRole role = MethodRole::kInference;
+  int64_t max_body_bytes = 0;  // of a body: none, unless it says more
+  OpenHttp open;
+};
+
+// Routes by method and path. Filled at start-up, then read by any thread.
+class HttpRoutes {
+ public:
+  // A method and pattern may be added once.
+  void Add(HttpRoute route);
+
+  struct Match {
+    const HttpRoute* route = nullptr;  // null: `refusal` says why
+    HttpFields names;                  // of the pattern
+    HttpReply refusal;                 // 404, 405 with Allow, 400 for a path that cannot be decoded
+  };
+  // Of several patterns that match, the first one that was added.
+  Match Find(const std::string& method, const std::string& path) const;
+
+  // The whole way from a head to a handler: Find, then the role (403), then the size that the head
+  // says (413), then the route's own. Null: `responder` was answered. `max_body_bytes` is the bound
+  // of the body that is to be read.
+  std::shared_ptr<HttpHandler> Open(HttpHead head, const std::shared_ptr<HttpResponder>& responder,
+                                    int64_t* max_body_bytes) const;
+
+  std::vector<std::string> Patterns() const;  // "GET /healthz", in order
+
+ private:
+  struct Entry {
+    HttpRoute route;
+    std::vector<std::string> segments;
+  };
+  std::vector<Entry> entries_;
+};
+
+// A route whose answer needs the head alone, given at once.
+HttpRoute SimpleRoute(std::string pattern, MethodRole role,
+                      std::function<HttpReply(const HttpHead&)> answer);
+
+// "a%20b" as "a b". False: a code is wrong, or stands for a control character.
+bool DecodePercent(std::string_view text, std::string* out);
+
+// gRPC's codes as HTTP's, as gRPC's own gateways have them: INVALID_ARGUMENT is 400.
+int HttpStatusOf(absl::StatusCode code);
+
+}  // namespace floe::server

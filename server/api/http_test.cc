@@ -1,0 +1,141 @@
+#include "server/api/http.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/api/http_health.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+class NotingResponder : public HttpResponder {
+ public:
+  void Send(HttpReply&& reply) override { sent.push_back(std::move(reply)); }
+  void Begin(HttpReply&& head) override { sent.push_back(std::move(head)); }
+  void Write(std::string&& part) override { sent.back().body += part; }
+  void End() override {}
+  std::vector<HttpReply> sent;
+};
+
+// The answer to a request without body.
+HttpReply Ask(const HttpRoutes& routes, const std::string& method, const std::string& path,
+              HttpHead head = {}) {
+  head.method = method;
+  head.path = path;
+  const auto responder = std::make_shared<NotingResponder>();
+  int64_t most = -1;
+  const auto handler = routes.Open(head, responder, &most);
+  if (handler != nullptr) {
+    EXPECT_TRUE(responder->sent.empty()) << "answered before the request was whole";
+    handler->OnEnd();
+    handler->OnDone();
+  }
+  EXPECT_EQ(responder->sent.size(), 1u);
+  return responder->sent.empty() ? HttpReply{0, "", "", {}} : responder->sent[0];
+}
+
+HttpRoute NamesRoute(const char* method, const char* pattern) {
+  HttpRoute route = SimpleRoute(pattern, MethodRole::kModels, [pattern](const HttpHead& head) {
+    HttpReply reply;
+    reply.body = pattern;
+    for (const auto& [name, value] : head.names) reply.body += " " + name + "=" + value;
+    return reply;
+  });
+  route.method = method;
+  return route;
+}
+
+TEST(HttpRoutes, PathsAreMatchedBySegments) {
+  HttpRoutes routes;
+  for (const char* pattern :
+       {"/v1/models/{model}:predict", "/v1/models/{model}/versions/{version}:predict"})
+    routes.Add(NamesRoute("POST", pattern));
+  routes.Add(NamesRoute("GET", "/v1/models/{model}"));
+  EXPECT_EQ(Ask(routes, "POST", "/v1/models/a:predict").body, "/v1/models/{model}:predict model=a");
+  EXPECT_EQ(Ask(routes, "POST", "/v1/models/a%2Fb%20:predict").body,
+            "/v1/models/{model}:predict model=a/b ");
+  EXPECT_EQ(Ask(routes, "POST", "/v1/models/a/versions/3:predict").body,
+            "/v1/models/{model}/versions/{version}:predict model=a version=3");
+  EXPECT_EQ(Ask(routes, "GET", "/v1/models/a:b").body, "/v1/models/{model} model=a:b");
+  EXPECT_EQ(Ask(routes, "HEAD", "/v1/models/a").status, 200);
+  for (const char* path :
+       {"/v1/models", "/v1/models/", "/v1/models/a/", "/v1/models/a/b", "/V1/models/a", ""})
+    EXPECT_EQ(Ask(routes, "GET", path).status, 404) << path;
+  for (const char* path :
+       {"/v1/models/a%", "/v1/models/a%2", "/v1/models/%g0", "/v1/models/%00", "/v1/models/%0a"})
+    EXPECT_EQ(Ask(routes, "GET", path).status, 400) << path;
+}
+
+TEST(HttpRoutes, MethodsThatThePathDoesNotTakeAreToldWhichItTakes) {
+  HttpRoutes routes;
+  routes.Add(NamesRoute("GET", "/a"));
+  routes.Add(NamesRoute("POST", "/a"));
+  const HttpReply reply = Ask(routes, "DELETE", "/a");
+  EXPECT_EQ(reply.status, 405);
+  EXPECT_THAT(reply.fields, ElementsAre(Pair("Allow", "GET, HEAD, POST")));
+}
+
+TEST(HttpRoutes, RolesAndSizesAreCheckedByTheHead) {
+  HttpRoutes routes;
+  int opened = 0;
+  routes.Add({"POST", "/a", MethodRole::kInference, 10,
+              [&](const HttpHead&, std::shared_ptr<HttpResponder> responder) {
+                ++opened;
+                responder->Send({});
+                return nullptr;
+              }});
+  HttpHead head;
+  head.content_length = 11;
+  const HttpReply large = Ask(routes, "POST", "/a", head);
+  EXPECT_EQ(large.status, 413);
+  EXPECT_THAT(large.body, HasSubstr("11 bytes; this path takes 10"));
+  head.content_length = 10;
+  head.roles.infer = OfferedTo::kNobody;
+  EXPECT_EQ(Ask(routes, "POST", "/a", head).status, 403);
+  EXPECT_EQ(opened, 0);
+  head.roles.infer = OfferedTo::kAll;
+  EXPECT_EQ(Ask(routes, "POST", "/a", head).status, 200);
+  EXPECT_EQ(opened, 1);
+}
+
+TEST(HttpHealth, IsWhatTheHealthServiceSays) {
+  HealthState health;
+  HttpRoutes routes;
+  std::string detail;
+  AddHealthRoutes(
+      health, [&] { return detail; }, &routes);
+  const auto status = [&](const char* path) { return Ask(routes, "GET", path).status; };
+  EXPECT_EQ(status("/readyz"), 503) << "nothing is known yet";
+  health.Set("", ServingStatus::kServing);
+  detail = "TLS: the certificate expired\n";
+  for (const char* path : {"/healthz", "/livez", "/readyz", "/v2/health/live", "/v2/health/ready"})
+    EXPECT_EQ(status(path), 200) << path;
+  EXPECT_EQ(Ask(routes, "GET", "/readyz").body, "ok\nTLS: the certificate expired\n");
+  EXPECT_EQ(Ask(routes, "GET", "/v2/health/ready").body, "{\"ready\":true}");
+  EXPECT_EQ(Ask(routes, "GET", "/v2/health/live").content_type, "application/json");
+  EXPECT_EQ(status("/healthz/"), 404);
+  EXPECT_EQ(Ask(routes, "POST", "/readyz").status, 405);
+  health.Shutdown();
+  EXPECT_EQ(status("/readyz"), 503);
+  EXPECT_EQ(status("/v2/health/ready"), 503);
+  EXPECT_EQ(Ask(routes, "GET", "/v2/health/ready").body, "{\"ready\":false}");
+  EXPECT_EQ(status("/livez"), 200) << "calls in progress are finished";
+  HttpHead remote;
+  remote.roles.read = OfferedTo::kLocal;
+  EXPECT_EQ(Ask(routes, "GET", "/readyz", remote).status, 403);
+}
+
+TEST(Http, StatusesAreThoseOfGrpcsGateways) {
+  EXPECT_EQ(HttpStatusOf(absl::StatusCode::kOk), 200);
+  EXPECT_EQ(HttpStatusOf(absl::StatusCode::kInvalidArgument), 400);
+  EXPECT_EQ(HttpStatusOf(absl::StatusCode::kResourceExhausted), 429);
+  EXPECT_EQ(HttpStatusOf(absl::StatusCode::kDeadlineExceeded), 504);
+  EXPECT_EQ(HttpStatusOf(static_cast<absl::StatusCode>(77)), 500);
+}
+
+}  // namespace
+}  // namespace floe::server

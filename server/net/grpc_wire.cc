@@ -1,0 +1,104 @@
+// As in gRPC's "PROTOCOL-HTTP2.md".
+#include "server/net/grpc_wire.h"
+
+#include <zlib.h>
+
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
+
+namespace floe::server {
+
+std::optional<Duration> ParseTimeout(std::string_view text) {
+  constexpr size_t kMostDigits = 8;
+  constexpr int64_t kCenturyHours = int64_t{100} * 366 * 24;
+  if (text.size() < 2 || text.size() > kMostDigits + 1) return std::nullopt;
+  int64_t value = 0;
+  for (const char c : text.substr(0, text.size() - 1)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = 10 * value + (c - '0');
+  }
+  switch (text.back()) {
+    case 'n':
+      return std::chrono::nanoseconds(value);
+    case 'u':
+      return std::chrono::microseconds(value);
+    case 'm':
+      return std::chrono::milliseconds(value);
+    case 'S':
+      return std::chrono::seconds(value);
+    case 'M':
+      return std::chrono::minutes(value);
+    case 'H':
+      return value > kCenturyHours ? Duration::max() : std::chrono::hours(value);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string PercentEncoded(std::string_view text) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (c >= ' ' && c <= '~' && c != '%') {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out;
+}
+
+std::string Base64(std::string_view bytes) {
+  std::string text = absl::Base64Escape({bytes.data(), bytes.size()});
+  while (text.ends_with('=')) text.pop_back();
+  return text;
+}
+
+std::optional<std::string> FromBase64(std::string_view text) {
+  std::string bytes;
+  if (!absl::Base64Unescape({text.data(), text.size()}, &bytes)) return std::nullopt;
+  return bytes;
+}
+
+Packing PackingOf(std::string_view name) {
+  if (name.empty() || name == "identity") return Packing::kNone;
+  if (name == "gzip") return Packing::kGzip;
+  return name == "deflate" ? Packing::kDeflate : Packing::kUnknown;
+}
+
+std::string_view NameOf(Packing packing) {
+  return packing == Packing::kGzip ? "gzip" : packing == Packing::kDeflate ? "deflate" : "identity";
+}
+
+bool Accepts(std::string_view list, Packing packing) {
+  const std::string_view wanted = NameOf(packing);
+  for (const absl::string_view name :
+       absl::StrSplit(absl::string_view(list.data(), list.size()), ','))
+    if (absl::StripAsciiWhitespace(name) == absl::string_view(wanted.data(), wanted.size()))
+      return true;
+  return false;
+}
+
+std::string Pack(std::string_view message, Packing packing) {
+  if (message.size() >= std::numeric_limits<uInt>::max()) return "";
+  z_stream stream = {};
+  const int window = packing == Packing::kGzip ? 16 + MAX_WBITS : MAX_WBITS;
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    return "";
+  std::string out(message.size(), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(message.data()));
+  stream.avail_in = static_cast<uInt>(message.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const bool fits = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+  out.resize(fits ? out.size() - stream.avail_out : 0);
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace floe::server

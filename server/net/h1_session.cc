@@ -1,0 +1,217 @@
+// Requests are answered in order: the next one is read when the answer to the last one is complete.
+#include "server/net/h1_session.h"
+
+#include <ctime>
+#include <utility>
+
+namespace floe::server {
+
+// A request and its answer. Held by the session until both are complete.
+// Threading: HttpResponder on any thread, the rest on the loop.
+class H1Session::Exchange final : public HttpResponder,
+                                  public Loop::Task,
+                                  public std::enable_shared_from_this<Exchange> {
+ public:
+  Exchange(H1Session* session, const H1Head& head)
+      : loop_(session->connection_.loop()), session_(session), response_(head) {}
+
+  void Send(HttpReply&& reply) override {
+    const auto size = static_cast<int64_t>(reply.body.size());
+    MutexLock lock(mutex_);
+    AddHead(reply, size);
+    out_ += response_.Part(reply.body);
+    Post(/*ended=*/true);
+  }
+  void Begin(HttpReply&& head) override {
+    MutexLock lock(mutex_);
+    AddHead(head, std::nullopt);
+    out_ += response_.Part(head.body);
+    Post(/*ended=*/false);
+  }
+  void Write(std::string&& part) override {
+    MutexLock lock(mutex_);
+    out_ += response_.Part(part);
+    Post(/*ended=*/false);
+  }
+  void End() override {
+    MutexLock lock(mutex_);
+    out_ += response_.End();
+    Post(/*ended=*/true);
+  }
+
+  void Run() override {
+    bool ended;
+    {
+      MutexLock lock(mutex_);
+      posted_ = false;
+      if (session_ != nullptr) session_->out_ += out_;
+      out_.clear();
+      ended = ended_;
+    }
+    if (session_ == nullptr) return;
+    session_->connection_.WantFlush();
+    if (ended) session_->Answered(this);
+  }
+  void Detach() {
+    session_ = nullptr;
+    if (cancel != nullptr) cancel->Cancel();
+    if (handler != nullptr) std::exchange(handler, nullptr)->OnDone();
+  }
+  bool keeps_connection() {
+    MutexLock lock(mutex_);
+    return response_.keeps_connection();
+  }
+
+  std::shared_ptr<HttpHandler> handler;
+  std::shared_ptr<CancelToken> cancel;
+  bool whole = false, answered = false;  // the request, the answer
+
+ private:
+  void AddHead(const HttpReply& reply, std::optional<int64_t> length)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    H1Fields fields = reply.fields;
+    if (!reply.content_type.empty()) fields.emplace_back("content-type", reply.content_type);
+    absl::StatusOr<std::string> head =
+        response_.Head(reply.status, fields, length, std::time(nullptr));
+    // A field of the method's that no answer may have.
+    if (!head.ok()) head = response_.Head(500, {}, length, std::time(nullptr));
+    if (head.ok()) out_ += *head;
+  }
+  void Post(bool ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ended_ |= ended;
+    if (!std::exchange(posted_, true)) loop_->Post(shared_from_this());
+  }
+
+  const std::shared_ptr<Loop> loop_;
+  H1Session* session_;
+  Mutex mutex_;
+  H1Response response_ ABSL_GUARDED_BY(mutex_);
+  std::string out_ ABSL_GUARDED_BY(mutex_);
+  bool posted_ ABSL_GUARDED_BY(mutex_) = false, ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+H1Session::H1Session(Connection* connection)
+    : connection_(*connection), timer_([this] { connection_.Close(slow_); }) {
+  SetTimer();
+}
+
+H1Session::~H1Session() { OnGone(); }
+
+bool H1Session::Receive(std::string_view bytes) {
+  if (waiting_.size() + bytes.size() > kMostWaiting && exchange_ != nullptr && exchange_->whole) {
+    connection_.NoteReason(EndReason::kFrames);  // it asks without reading
+    connection_.Close(EndReason::kFrames);
+    return false;
+  }
+  waiting_.append(bytes);
+  Step();
+  SetTimer();
+  connection_.WantFlush();
+  return !closing_;
+}
+
+void H1Session::Step() {
+  size_t taken = 0;
+  while (!closing_ && (exchange_ == nullptr || !exchange_->whole)) {
+    const H1Parser::Step step = parser_.Next(std::string_view(waiting_).substr(taken));
+    taken += step.taken;
+    if (step.event == H1Parser::Event::kMore) break;
+    if (step.event == H1Parser::Event::kHead) Open();
+    if (step.event == H1Parser::Event::kBody && exchange_->handler != nullptr)
+      exchange_->handler->OnBody(step.body);
+    if (step.event == H1Parser::Event::kError) {
+      out_ += H1Response::Refusal(parser_.error());
+      connection_.NoteReason(EndReason::kStranger);
+      closing_ = true;
+    }
+    if (step.event != H1Parser::Event::kEnd) continue;
+    exchange_->whole = true;
+    parser_.Reset();
+    if (exchange_->answered)
+      Answered(exchange_.get());
+    else if (exchange_->handler != nullptr)
+      exchange_->handler->OnEnd();
+  }
+  waiting_.erase(0, taken);
+}
+
+void H1Session::Open() {
+  const H1Head& head = parser_.head();
+  const PeerIdentity& who = connection_.who();
+  exchange_ = std::make_shared<Exchange>(this, head);
+  exchange_->cancel = std::make_shared<CancelToken>();
+  HttpHead asked;
+  asked.method = head.method;
+  asked.path = head.path;
+  asked.query = head.query;
+  asked.fields = head.fields;
+  asked.peer = who.peer;
+  asked.local = who.local;
+  asked.roles = who.roles;
+  asked.principal = who.principal;
+  asked.arrived = Clock::Steady().Now();
+  asked.cancel = exchange_->cancel;
+  if (!head.chunked) asked.content_length = head.content_length.value_or(0);
+  int64_t most = 0;
+  exchange_->handler = connection_.shared().routes->Open(std::move(asked), exchange_, &most);
+  parser_.LimitBody(most);
+  if (exchange_->handler != nullptr && head.expects_continue) out_ += H1Response::Continue();
+}
+
+// The answer is complete. A request that still arrives then is not read to its end.
+void H1Session::Answered(Exchange* exchange) {
+  if (exchange != exchange_.get()) return;
+  exchange->answered = true;
+  const bool stays = exchange->whole && exchange->keeps_connection();
+  if (!exchange->whole && parser_.head().content_length.value_or(0) == 0 && !parser_.head().chunked)
+    return;  // its end comes with this turn
+  std::exchange(exchange_, nullptr)->Detach();
+  if (!stays) closing_ = true;
+  if (!closing_) Step();
+  SetTimer();
+  connection_.WantFlush();
+}
+
+void H1Session::Fill(std::string* out, size_t most) {
+  if (gone_) return;
+  const size_t part = std::min(most, out_.size());
+  out->append(out_, 0, part);
+  out_.erase(0, part);
+}
+
+bool H1Session::IsOver() const { return gone_ || (closing_ && out_.empty()); }
+
+void H1Session::OnGone() {
+  if (std::exchange(gone_, true)) return;
+  timer_.Clear();
+  if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->Detach();
+}
+
+void H1Session::AskToLeave() {
+  if (exchange_ == nullptr) {
+    closing_ = true;
+    connection_.NoteReason(EndReason::kDrain);
+    connection_.WantFlush();
+  }
+}
+
+void H1Session::SetTimer() {
+  const ConnectionTimes& times = connection_.shared().limits.times;
+  const TimePoint now = connection_.loop()->now();
+  const bool reads_head = exchange_ == nullptr && !parser_.is_idle();
+  if (!reads_head) head_began_ = TimePoint::max();
+  if (reads_head && head_began_ == TimePoint::max()) head_began_ = now;
+  TimePoint until = TimePoint::max();
+  slow_ = EndReason::kHandshake;
+  if (reads_head) {
+    until = head_began_ + times.handshake;
+  } else if (exchange_ == nullptr) {
+    slow_ = EndReason::kIdle;
+    if (times.idle > Duration::zero()) until = now + times.idle;
+  } else if (!exchange_->whole) {
+    until = now + times.handshake;  // between parts of a body
+  }
+  timer_.Set(connection_.loop()->timers(), until);
+}
+
+}  // namespace floe::server

@@ -1,0 +1,50 @@
+// H1Session: HTTP/1.1 over a connection, one request after another.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "server/api/http.h"
+#include "server/net/connection.h"
+#include "server/net/h1_parser.h"
+
+namespace floe::server {
+
+// Threading: the connection's loop.
+class H1Session final : public Protocol {
+ public:
+  explicit H1Session(Connection* connection);
+  ~H1Session() override;
+
+  bool Receive(std::string_view bytes) override;
+  void Fill(std::string* out, size_t most) override;
+  bool IsOver() const override;
+  void OnGone() override;
+  void AskToLeave() override;
+  void EndStreams() override {}
+  void TakeNoMore() override { AskToLeave(); }
+
+ private:
+  class Exchange;
+  // Of requests that came before the answer to the first one.
+  static constexpr size_t kMostWaiting = size_t{64} << 10;
+
+  void Step();
+  void Open();
+  void Answered(Exchange* exchange);
+  void SetTimer();
+
+  Connection& connection_;
+  H1Parser parser_;
+  std::string waiting_;  // bytes that are not read yet
+  std::string out_;
+  std::shared_ptr<Exchange> exchange_;  // the request that is being read or answered
+  Timer timer_;                         // of a slow head or body, and of an idle connection
+  TimePoint head_began_ = TimePoint::max();
+  EndReason slow_ = EndReason::kIdle;  // what timer_ is for
+  bool closing_ = false, gone_ = false;
+};
+
+}  // namespace floe::server

@@ -1,0 +1,570 @@
+// nghttp2's callbacks, and what they mean for calls. nghttp2 keeps the rules of the protocol; the
+// limits that it does not have are here and in flood_guard.h.
+#include "server/net/h2_session.h"
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "base/retry_after.h"
+#include "server/transport/call_text.h"
+
+namespace floe::server {
+namespace {
+
+// In flight on a connection; what has arrived is in messages that are paid for.
+constexpr int32_t kConnectionWindow = 16 << 20;
+// Unpacked fields of one head, before the connection ends.
+constexpr size_t kMostHeadBytes = size_t{128} << 10;
+// Between the two steps of GOAWAY: calls that were under way have arrived by then.
+constexpr Duration kLastCalls = std::chrono::seconds(1);
+// To read the last words.
+constexpr Duration kFarewell = std::chrono::seconds(5);
+
+nghttp2_nv Field(std::string_view name, std::string_view value) {
+  return {reinterpret_cast<uint8_t*>(const_cast<char*>(name.data())),
+          reinterpret_cast<uint8_t*>(const_cast<char*>(value.data())), name.size(), value.size(),
+          NGHTTP2_NV_FLAG_NONE};
+}
+constexpr uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+nghttp2_nv FixedField(std::string_view name, std::string_view value) {
+  nghttp2_nv field = Field(name, value);
+  field.flags = kNoCopy;
+  return field;
+}
+
+std::string_view Text(const uint8_t* bytes, size_t size) {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+// The end of a call as fields. They point into this object and the trailers.
+class EndFields {
+ public:
+  EndFields(const absl::Status& status, const Trailers& trailers)
+      : code_(absl::StrCat(static_cast<int>(status.code()))) {
+    fields_.push_back(Field("grpc-status", code_));
+    if (!status.ok()) {
+      const absl::string_view said = status.message();
+      text_ = PercentEncoded(Printable({said.data(), said.size()}, kMostStatusBytes));
+      if (!text_.empty()) fields_.push_back(Field("grpc-message", text_));
+    }
+    if (const auto wait = RetryAfter(status)) {
+      wait_ = absl::StrCat(wait->count());
+      fields_.push_back(Field("grpc-retry-pushback-ms", wait_));
+    }
+    encoded_.reserve(trailers.size());
+    for (const auto& [name, value] : trailers) {
+      encoded_.push_back(name.ends_with("-bin") ? Base64(value) : value);
+      fields_.push_back(Field(name, encoded_.back()));
+    }
+  }
+  EndFields(const EndFields&) = delete;
+  EndFields& operator=(const EndFields&) = delete;
+  const std::vector<nghttp2_nv>& fields() const { return fields_; }
+
+ private:
+  const std::string code_;
+  std::string text_, wait_;
+  std::vector<std::string> encoded_;
+  std::vector<nghttp2_nv> fields_;
+};
+
+}  // namespace
+
+// The C functions that nghttp2 calls.
+struct H2Callbacks {
+  static H2Session& Of(void* user) { return *static_cast<H2Session*>(user); }
+
+  static int OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user) {
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    H2Session& self = Of(user);
+    self.head_ = {};
+    self.head_.stream = frame->hd.stream_id;
+    self.head_.since = self.loop()->now();
+    return 0;
+  }
+  static int OnHeader(nghttp2_session*, const nghttp2_frame*, const uint8_t* name, size_t name_size,
+                      const uint8_t* value, size_t value_size, uint8_t, void* user) {
+    return Of(user).OnField(Text(name, name_size), Text(value, value_size))
+               ? 0
+               : NGHTTP2_ERR_CALLBACK_FAILURE;
+  }
+  static int OnFrameReceived(nghttp2_session*, const nghttp2_frame* frame, void* user);
+  static int OnData(nghttp2_session* session, uint8_t, int32_t stream, const uint8_t* bytes,
+                    size_t size, void* user);
+  static int OnFrameSent(nghttp2_session* session, const nghttp2_frame* frame, void* user);
+  static int OnStreamClosed(nghttp2_session*, int32_t stream, uint32_t code, void* user) {
+    Of(user).OnStreamClosed(stream, code == NGHTTP2_NO_ERROR);
+    return 0;
+  }
+  static ssize_t Offer(nghttp2_session* session, int32_t stream, uint8_t*, size_t most,
+                       uint32_t* flags, nghttp2_data_source* source, void* user);
+  static int SendData(nghttp2_session*, nghttp2_frame* frame, const uint8_t* head, size_t size,
+                      nghttp2_data_source* source, void* user);
+  static nghttp2_session_callbacks* All();
+  static nghttp2_option* Options();
+};
+
+int H2Callbacks::OnFrameReceived(nghttp2_session*, const nghttp2_frame* frame, void* user) {
+  H2Session& self = Of(user);
+  const TimePoint now = self.loop()->now();
+  const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  const auto end = [&](EndReason reason, std::string_view why) {
+    self.EndFor(reason, NGHTTP2_ENHANCE_YOUR_CALM, why);
+    return 0;
+  };
+  switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+      if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        self.OnHead(ends);
+        return 0;
+      }
+      if (GrpcCall* const call = self.Find(frame->hd.stream_id); call != nullptr && ends)
+        call->OnHalfClose();
+      return 0;
+    case NGHTTP2_DATA:
+      if (!ends && !self.guard_.OnData(frame->hd.length, now))
+        return end(EndReason::kFrames, "too_many_small_frames");
+      if (GrpcCall* const call = self.Find(frame->hd.stream_id); call != nullptr && ends)
+        call->OnHalfClose();
+      return 0;
+    case NGHTTP2_PING:
+      if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 && !self.OnPing()) return 0;
+      break;
+    case NGHTTP2_SETTINGS:
+      self.settled_ = true;
+      break;
+    case NGHTTP2_RST_STREAM:
+      return self.guard_.OnReset(now) ? 0 : end(EndReason::kResets, "too_many_resets");
+    default:
+      break;
+  }
+  return self.guard_.OnIdleFrame(now) ? 0 : end(EndReason::kFrames, "too_many_frames");
+}
+
+int H2Callbacks::OnData(nghttp2_session* session, uint8_t, int32_t stream, const uint8_t* bytes,
+                        size_t size, void* user) {
+  nghttp2_session_consume_connection(session, size);
+  if (GrpcCall* const call = Of(user).Find(stream)) {
+    const std::shared_ptr<GrpcCall> held = call->shared_from_this();
+    call->OnData(Text(bytes, size));
+  } else {
+    nghttp2_session_consume_stream(session, stream, size);
+  }
+  return 0;
+}
+
+int H2Callbacks::OnFrameSent(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+  H2Session& self = Of(user);
+  const int32_t stream = frame->hd.stream_id;
+  switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_DATA:
+      self.ping_strikes_ = 0;
+      self.last_ping_ = TimePoint::min();
+      self.guard_.OnWork();
+      // Here, because a reset that is queued with the answer overtakes it.
+      if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
+          nghttp2_session_get_stream_remote_close(session, stream) == 0)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_NO_ERROR);
+      return 0;
+    case NGHTTP2_RST_STREAM:
+      // The client made the server reset it, as it makes calls cost nothing to itself.
+      if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR && !self.broken_ &&
+          !self.guard_.OnReset(self.loop()->now()))
+        self.EndFor(EndReason::kResets, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_resets");
+      return 0;
+    case NGHTTP2_GOAWAY:
+      if (frame->goaway.error_code == NGHTTP2_NO_ERROR) return 0;
+      self.connection_.NoteReason(EndReason::kProtocol);
+      self.broken_ = true;
+      return 0;
+    default:
+      return 0;
+  }
+}
+
+// How much of the reply comes next; nghttp2 asks SendData to copy it.
+ssize_t H2Callbacks::Offer(nghttp2_session* session, int32_t stream, uint8_t*, size_t most,
+                           uint32_t* flags, nghttp2_data_source* source, void*) {
+  const auto& call = *static_cast<const GrpcCall*>(source->ptr);
+  const size_t left = call.Available();
+  if (left == 0 && !call.IsEnding()) return NGHTTP2_ERR_DEFERRED;
+  const size_t part = std::min(left, most);
+  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+  if (part < left || !call.IsEnding()) return static_cast<ssize_t>(part);
+  *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+  const EndFields end(call.end(), call.trailers());
+  if (nghttp2_submit_trailer(session, stream, end.fields().data(), end.fields().size()) != 0)
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+  return static_cast<ssize_t>(part);
+}
+
+int H2Callbacks::SendData(nghttp2_session*, nghttp2_frame*, const uint8_t* head, size_t size,
+                          nghttp2_data_source* source, void* user) {
+  H2Session& self = Of(user);
+  if (self.out_ == nullptr || self.out_->size() >= self.out_most_) return NGHTTP2_ERR_WOULDBLOCK;
+  constexpr size_t kFrameHead = 9;
+  self.out_->append(reinterpret_cast<const char*>(head), kFrameHead);
+  static_cast<GrpcCall*>(source->ptr)->CopyOut(size, self.out_);
+  return 0;
+}
+
+nghttp2_session_callbacks* H2Callbacks::All() {
+  static nghttp2_session_callbacks* const callbacks = [] {
+    nghttp2_session_callbacks* made = nullptr;
+    nghttp2_session_callbacks_new(&made);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(made, OnBeginHeaders);
+    nghttp2_session_callbacks_set_on_header_callback(made, OnHeader);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(made, OnFrameReceived);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, OnData);
+    nghttp2_session_callbacks_set_on_frame_send_callback(made, OnFrameSent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(made, OnStreamClosed);
+    nghttp2_session_callbacks_set_send_data_callback(made, SendData);
+    return made;
+  }();
+  return callbacks;
+}
+
+nghttp2_option* H2Callbacks::Options() {
+  static nghttp2_option* const options = [] {
+    nghttp2_option* made = nullptr;
+    nghttp2_option_new(&made);
+    nghttp2_option_set_no_auto_window_update(made, 1);
+    nghttp2_option_set_no_closed_streams(made, 1);
+    // FloodGuard counts them, with a reason to log; its own limit cuts honest clients.
+    nghttp2_option_set_stream_reset_rate_limit(made, 1'000'000, 1'000'000);
+    return made;
+  }();
+  return options;
+}
+
+H2Session::H2Session(Connection* connection)
+    : connection_(*connection),
+      guard_(loop()->now()),
+      timer_([this] { OnTimer(); }),
+      began_(loop()->now()),
+      idle_since_(began_) {
+  nghttp2_session_server_new2(&session_, H2Callbacks::All(), this, H2Callbacks::Options());
+  Start();
+}
+
+H2Session::~H2Session() { nghttp2_session_del(session_); }
+
+void H2Session::Start() {
+  const NetLimits& limits = shared().limits;
+  const nghttp2_settings_entry settings[] = {
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams},
+      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits.max_frame_bytes},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<uint32_t>(limits.max_metadata_bytes)},
+  };
+  nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings, std::size(settings));
+  nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, kConnectionWindow);
+  if (limits.times.age > Duration::zero()) {
+    // A tenth more or less, so that clients that came together do not leave together.
+    const auto spread = static_cast<int64_t>(connection_.who().principal % 200) - 100;
+    ask_at_ = began_ + limits.times.age + limits.times.age * spread / 1000;
+  }
+  SetTimer();
+}
+
+bool H2Session::Receive(std::string_view bytes) {
+  const ssize_t read = nghttp2_session_mem_recv(
+      session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  if (read < 0) {
+    connection_.NoteReason(EndReason::kProtocol);
+    broken_ = true;
+  }
+  if (pinged_ != TimePoint::max()) {
+    pinged_ = TimePoint::max();
+    SetTimer();
+  }
+  if (head_.stream != 0) SetTimer();
+  connection_.WantFlush();
+  return !broken_;
+}
+
+bool H2Session::OnField(std::string_view name, std::string_view value) {
+  if (head_.stream == 0) return guard_.OnHeader(name.size() + value.size(), loop()->now());
+  constexpr size_t kFieldOverhead = 32;  // RFC 7541 4.1
+  head_.bytes += name.size() + value.size() + kFieldOverhead;
+  if (head_.bytes > kMostHeadBytes) {
+    connection_.NoteReason(EndReason::kHeaders);
+    return EndFor(EndReason::kHeaders, NGHTTP2_ENHANCE_YOUR_CALM, "too_much_metadata");
+  }
+  head_.too_large |= head_.bytes > static_cast<size_t>(shared().limits.max_metadata_bytes);
+  if (head_.too_large) return true;
+  if (name == ":path") {
+    head_.path = value;
+  } else if (name == ":method") {
+    head_.is_post = value == "POST";
+  } else if (name == "content-type") {
+    constexpr std::string_view kGrpc = "application/grpc";
+    head_.is_grpc =
+        value.starts_with(kGrpc) &&
+        (value.size() == kGrpc.size() || value[kGrpc.size()] == '+' || value[kGrpc.size()] == ';');
+  } else if (name == "grpc-timeout") {
+    const std::optional<Duration> timeout = ParseTimeout(value);
+    head_.bad_timeout = !timeout.has_value();
+    if (timeout.has_value() && *timeout != Duration::max())
+      head_.deadline = Clock::Steady().Now() + *timeout;
+  } else if (name == "grpc-encoding") {
+    head_.encoding = value;
+  } else if (name == "grpc-accept-encoding") {
+    head_.accepts = value;
+  } else if (name.ends_with("-bin")) {
+    if (const std::optional<std::string> bytes = FromBase64(value))
+      AddMetadata(name, *bytes, &head_.call);
+  } else {
+    AddMetadata(name, value, &head_.call);
+  }
+  return true;
+}
+
+void H2Session::OnHead(bool ends) {
+  const int32_t stream = std::exchange(head_.stream, 0);
+  if (!guard_.OnHeader(head_.bytes, loop()->now())) {
+    EndFor(EndReason::kHeaders, NGHTTP2_ENHANCE_YOUR_CALM, "too_much_metadata");
+    return;
+  }
+  std::shared_ptr<GrpcCall> call;
+  if (head_.too_large)
+    return RefuseCall(stream, absl::ResourceExhaustedError(absl::StrCat(
+                                  "the call has more than ", shared().limits.max_metadata_bytes,
+                                  " bytes of metadata")));
+  if (!head_.is_post) return AnswerPlainly(stream, "405");
+  if (!head_.is_grpc) return AnswerPlainly(stream, "415");
+  const absl::Status status = OpenCall(stream, &call);
+  if (!status.ok()) return RefuseCall(stream, status);
+  guard_.OnWork();
+  if (ends) call->OnHalfClose();
+}
+
+absl::Status H2Session::OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* opened) {
+  GrpcHead asked;
+  asked.method = shared().methods.Find(head_.path);
+  if (asked.method == nullptr) return UnknownMethodError(shared().methods, head_.path);
+  if (head_.bad_timeout) return absl::InvalidArgumentError("grpc-timeout is malformed");
+  asked.packing = PackingOf(head_.encoding);
+  if (asked.packing == Packing::kUnknown)
+    return absl::UnimplementedError(absl::StrCat("grpc-encoding ", Quoted(head_.encoding),
+                                                 " is not known here; use identity, gzip or "
+                                                 "deflate"));
+  // Who packs requests wants packed replies.
+  if (shared().limits.compression && Accepts(head_.accepts, asked.packing))
+    asked.reply = asked.packing;
+  CallHead& head = head_.call;
+  const PeerIdentity& who = connection_.who();
+  head.path = head_.path;
+  head.peer = who.peer;
+  head.local = who.local;
+  head.roles = who.roles;
+  head.principal = who.principal;
+  head.arrived = Clock::Steady().Now();
+  head.deadline = head_.deadline;
+  auto call = std::make_shared<GrpcCall>(this, stream, asked);
+  calls_[stream] = call;
+  const absl::Status status = call->Open(std::move(head));
+  if (!status.ok()) {
+    calls_.erase(stream);
+    call->OnClosed(/*whole=*/false);
+    return status;
+  }
+  *opened = std::move(call);
+  return absl::OkStatus();
+}
+
+void H2Session::RefuseCall(int32_t stream, const absl::Status& status) {
+  const EndFields end(status, {});
+  std::vector<nghttp2_nv> fields = {FixedField(":status", "200"),
+                                    FixedField("content-type", "application/grpc")};
+  if (absl::IsUnimplemented(status))
+    fields.push_back(FixedField("grpc-accept-encoding", "identity, deflate, gzip"));
+  fields.insert(fields.end(), end.fields().begin(), end.fields().end());
+  nghttp2_submit_response(session_, stream, fields.data(), fields.size(), nullptr);
+}
+
+void H2Session::AnswerPlainly(int32_t stream, const char* code) {
+  const nghttp2_nv field = FixedField(":status", code);
+  nghttp2_submit_response(session_, stream, &field, 1, nullptr);
+}
+
+void H2Session::Send(GrpcCall* call) {
+  connection_.WantFlush();
+  if (call->began_reply) {
+    nghttp2_session_resume_data(session_, call->stream());
+    return;
+  }
+  if (call->Available() == 0) {
+    if (!call->IsEnding()) return;
+    call->began_reply = true;
+    const EndFields end(call->end(), call->trailers());
+    std::vector<nghttp2_nv> fields = {FixedField(":status", "200"),
+                                      FixedField("content-type", "application/grpc")};
+    fields.insert(fields.end(), end.fields().begin(), end.fields().end());
+    nghttp2_submit_response(session_, call->stream(), fields.data(), fields.size(), nullptr);
+    return;
+  }
+  call->began_reply = true;
+  nghttp2_nv fields[] = {FixedField(":status", "200"),
+                         FixedField("content-type", "application/grpc"),
+                         FixedField("grpc-accept-encoding", "identity, deflate, gzip"),
+                         FixedField("grpc-encoding", NameOf(call->reply_packing()))};
+  size_t count = std::size(fields);
+  if (call->reply_packing() == Packing::kNone) --count;
+  if (!shared().limits.compression) count = 2;
+  nghttp2_data_provider reply;
+  reply.source.ptr = call;
+  reply.read_callback = H2Callbacks::Offer;
+  nghttp2_submit_response(session_, call->stream(), fields, count, &reply);
+}
+
+void H2Session::ConsumeStream(int32_t stream, size_t bytes) {
+  nghttp2_session_consume_stream(session_, stream, bytes);
+}
+
+void H2Session::SetWindow(int32_t stream, size_t bytes) {
+  nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, stream,
+                                        static_cast<int32_t>(bytes));
+}
+
+GrpcCall* H2Session::Find(int32_t stream) {
+  const auto found = calls_.find(stream);
+  return found == calls_.end() ? nullptr : found->second.get();
+}
+
+void H2Session::OnStreamClosed(int32_t stream, bool whole) {
+  if (head_.stream == stream) head_.stream = 0;
+  const auto found = calls_.find(stream);
+  if (found == calls_.end()) return;
+  const std::shared_ptr<GrpcCall> call = std::move(found->second);
+  calls_.erase(found);
+  call->OnClosed(whole && call->IsEnding());
+  if (!calls_.empty()) return;
+  idle_since_ = loop()->now();
+  if (!timer_.is_set()) SetTimer();
+}
+
+void H2Session::Fill(std::string* out, size_t most) {
+  if (gone_) return;
+  out_ = out;
+  out_most_ = most;
+  while (out->size() < most) {
+    const uint8_t* bytes = nullptr;
+    const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
+    if (size < 0) broken_ = true;
+    if (size <= 0) break;
+    out->append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+  }
+  out_ = nullptr;
+}
+
+bool H2Session::IsOver() const {
+  if (gone_) return true;
+  if (nghttp2_session_want_write(session_) != 0) return false;
+  return broken_ || (final_ && calls_.empty()) || nghttp2_session_want_read(session_) == 0;
+}
+
+void H2Session::OnGone() {
+  if (std::exchange(gone_, true)) return;
+  timer_.Clear();
+  for (auto& [stream, call] : std::exchange(calls_, {})) call->OnClosed(/*whole=*/false);
+}
+
+bool H2Session::OnPing() {
+  const NetLimits& limits = shared().limits;
+  const TimePoint now = loop()->now();
+  constexpr Duration kWithoutCalls = std::chrono::hours(2);
+  const Duration interval = calls_.empty() && !limits.pings_without_calls
+                                ? std::max(kWithoutCalls, limits.min_ping_interval)
+                                : limits.min_ping_interval;
+  const bool early = last_ping_ != TimePoint::min() && now - last_ping_ < interval;
+  last_ping_ = now;
+  if (!early || ++ping_strikes_ <= limits.max_ping_strikes || limits.max_ping_strikes == 0)
+    return true;
+  return EndFor(EndReason::kPings, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
+}
+
+bool H2Session::EndFor(EndReason reason, uint32_t code, std::string_view why) {
+  connection_.NoteReason(reason);
+  if (std::exchange(broken_, true)) return false;
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                        nghttp2_session_get_last_proc_stream_id(session_), code,
+                        reinterpret_cast<const uint8_t*>(why.data()), why.size());
+  connection_.WantFlush();
+  return false;
+}
+
+void H2Session::AskToLeave() {
+  if (std::exchange(asked_, true)) return;
+  nghttp2_submit_shutdown_notice(session_);
+  connection_.WantFlush();
+}
+
+void H2Session::TakeNoMore() {
+  asked_ = true;
+  if (std::exchange(final_, true)) return;
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                        nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
+                        nullptr, 0);
+  end_at_ = loop()->now() + std::max(kFarewell, shared().limits.times.grace);
+  SetTimer();
+  connection_.WantFlush();
+}
+
+void H2Session::EndStreams() {
+  std::vector<std::shared_ptr<GrpcCall>> streams;
+  for (const auto& [stream, call] : calls_)
+    if (call->is_stream()) streams.push_back(call);
+  for (const auto& call : streams) call->Drain();
+}
+
+// The next thing that time brings.
+void H2Session::SetTimer() {
+  const ConnectionTimes& times = shared().limits.times;
+  TimePoint next = std::min(ask_at_, end_at_);
+  if (!settled_) next = std::min(next, began_ + times.handshake);
+  if (head_.stream != 0) next = std::min(next, head_.since + times.handshake);
+  if (times.idle > Duration::zero() && calls_.empty() && !asked_)
+    next = std::min(next, idle_since_ + times.idle);
+  if (pinged_ != TimePoint::max())
+    next = std::min(next, pinged_ + shared().limits.keepalive_timeout);
+  else if (times.keepalive > Duration::zero())
+    next = std::min(next, connection_.last_received() + times.keepalive);
+  timer_.Set(loop()->timers(), next);
+}
+
+void H2Session::OnTimer() {
+  const ConnectionTimes& times = shared().limits.times;
+  const TimePoint now = loop()->now();
+  if ((!settled_ && now >= began_ + times.handshake) ||
+      (head_.stream != 0 && now >= head_.since + times.handshake))
+    return connection_.Close(EndReason::kHandshake);
+  if (now >= end_at_) {
+    connection_.NoteReason(EndReason::kAge);
+    if (final_) return connection_.Close(EndReason::kAge);
+    TakeNoMore();  // the second step
+  }
+  if (pinged_ != TimePoint::max() && now >= pinged_ + shared().limits.keepalive_timeout)
+    return connection_.Close(EndReason::kKeepalive);
+  const bool idle =
+      times.idle > Duration::zero() && calls_.empty() && !asked_ && now >= idle_since_ + times.idle;
+  if (idle || now >= ask_at_) {
+    connection_.NoteReason(idle ? EndReason::kIdle : EndReason::kAge);
+    ask_at_ = TimePoint::max();
+    AskToLeave();
+    end_at_ = now + kLastCalls;
+  }
+  if (pinged_ == TimePoint::max() && times.keepalive > Duration::zero() &&
+      now >= connection_.last_received() + times.keepalive) {
+    nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr);
+    pinged_ = now;
+    connection_.WantFlush();
+  }
+  SetTimer();
+}
+
+}  // namespace floe::server

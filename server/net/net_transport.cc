@@ -1,0 +1,252 @@
+// The parts of a server: listeners, loops with their connections, and the order of its end.
+#include "server/net/net_transport.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/cpus.h"
+#include "base/status.h"
+#include "base/task_thread_pool.h"
+#include "server/listener/acceptor.h"
+#include "server/listener/drain.h"
+#include "server/listener/listen_socket.h"
+#include "server/listener/socket_address.h"
+#include "server/net/channel_arguments.h"
+#include "server/net/connection.h"
+#include "server/net/loop.h"
+#include "server/net/net_rules.h"
+
+namespace floe::server {
+namespace {
+
+// A loop and its connections, which its thread owns.
+struct LoopOfConnections {
+  std::shared_ptr<Loop> loop = std::make_shared<Loop>();
+  std::unordered_map<const Connection*, std::unique_ptr<Connection>> connections;
+
+  void Forget(Connection* connection) {
+    const auto found = connections.find(connection);
+    if (found == connections.end()) return;
+    loop->Forget(std::move(found->second));
+    connections.erase(found);
+  }
+  // `visit` may close connections.
+  void ForEach(const std::function<void(Connection*)>& visit) {
+    std::vector<const Connection*> all;
+    for (const auto& [key, connection] : connections) all.push_back(key);
+    for (const Connection* const key : all)
+      if (const auto found = connections.find(key); found != connections.end())
+        visit(found->second.get());
+  }
+};
+
+// A connection on its way from the thread that accepted it.
+class NewConnection final : public Loop::Task {
+ public:
+  NewConnection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared,
+                LoopOfConnections* to)
+      : fd_(fd), who_(std::move(who)), tls_(std::move(tls)), shared_(*shared), to_(*to) {}
+  ~NewConnection() override {
+    if (fd_ >= 0) close(fd_);
+  }
+  void Run() override {
+    const int fd = std::exchange(fd_, -1);
+    auto made =
+        std::make_unique<Connection>(fd, std::move(who_), std::move(tls_), &shared_, to_.loop,
+                                     [to = &to_](Connection* closed) { to->Forget(closed); });
+    Connection* const connection = made.get();
+    to_.connections[connection] = std::move(made);
+    if (to_.loop->Watch(fd, connection).ok())
+      connection->OnReady();  // its first bytes may be there
+    else
+      connection->Close(EndReason::kClient);
+  }
+
+ private:
+  int fd_;
+  PeerIdentity who_;
+  std::shared_ptr<ssl_ctx_st> tls_;
+  NetShared& shared_;
+  LoopOfConnections& to_;
+};
+
+PeerIdentity IdentityOf(int fd, const ListenerRoles& roles) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  PeerIdentity who;
+  who.roles = roles;
+  (void)getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  const std::string host = HostOf(address);
+  const bool v6 = host.find(':') != std::string::npos;
+  who.peer =
+      host.empty() ? "unix" : absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", PortOf(address));
+  who.local = PeerOf(who.peer).local();
+  who.principal = std::hash<std::string>()(who.peer);
+  return who;
+}
+
+NetLimits LimitsOf(const TransportOptions& options, const ChannelArguments& arguments) {
+  NetLimits limits;
+  limits.max_message_bytes = options.max_message_bytes;
+  limits.compression = options.compression;
+  limits.times = options.times;
+  if (options.calls.connection.calls > 0)
+    limits.max_streams =
+        static_cast<uint32_t>(std::min<int64_t>(options.calls.connection.calls, 1 << 20));
+  const std::vector<std::string> without = ApplyChannelArguments(arguments, &limits);
+  if (!without.empty())
+    spdlog::warn("server.grpc_channel_arguments: without effect: {} (docs/transport.md)",
+                 absl::StrJoin(without, ", "));
+  return limits;
+}
+
+class EpollTransport final : public NetTransport {
+ public:
+  EpollTransport(const MethodTable& methods, const TransportOptions& options,
+                 const ChannelArguments& arguments, const HttpRoutes* routes)
+      : options_(options), shared_(methods, options.calls) {
+    shared_.routes = routes;
+    shared_.limits = LimitsOf(options, arguments);
+  }
+  ~EpollTransport() override { Shutdown(Clock::Steady().Now()); }
+
+  absl::Status Start(const std::vector<ListenerSpec>& listeners) override;
+  std::vector<std::string> addresses() const override { return addresses_; }
+  ListenerCounts connections() const override {
+    return acceptor_ == nullptr ? ListenerCounts() : acceptor_->connections().Counts();
+  }
+  int64_t max_connections() const override {
+    return acceptor_ == nullptr ? 0 : acceptor_->connections().limits().max_connections;
+  }
+  absl::StatusOr<int> ConnectInside() override;
+  void Shutdown(TimePoint deadline) override;
+  const EndCounts& ends() const override { return shared_.ends; }
+
+ private:
+  // Between checks for clients that do not read.
+  static constexpr Duration kReadCheck = std::chrono::seconds(1);
+
+  void Hand(int listener_fd, int fd);
+  void ForEach(const std::function<void(Connection*)>& visit);
+  void CutOverdue();
+
+  const TransportOptions options_;
+  NetShared shared_;
+  std::vector<std::string> addresses_;
+  std::map<int, ListenerSpec> specs_;  // by the listener's descriptor
+  ListenerRoles inside_;               // of connections inside the process
+  std::vector<std::unique_ptr<LoopOfConnections>> loops_;
+  std::atomic<size_t> next_loop_{0};
+  std::unique_ptr<Acceptor> acceptor_;
+  TaskThreadPool cutter_{1, {"unread", 0, {}}, [this] {
+                           CutOverdue();
+                           return Clock::Steady().Now() + kReadCheck;
+                         }};
+};
+
+void EpollTransport::Hand(int listener_fd, int fd) {
+  const auto spec = specs_.find(listener_fd);
+  const bool inside = spec == specs_.end();
+  PeerIdentity who = IdentityOf(fd, inside ? inside_ : spec->second.roles);
+  std::shared_ptr<ssl_ctx_st> tls;
+  if (!inside && spec->second.tls.context != nullptr) tls = spec->second.tls.context();
+  LoopOfConnections* const to = loops_[next_loop_++ % loops_.size()].get();
+  to->loop->Post(std::make_shared<NewConnection>(fd, std::move(who), std::move(tls), &shared_, to));
+}
+
+absl::StatusOr<int> EpollTransport::ConnectInside() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    return absl::ErrnoToStatus(errno, "a connection inside the process");
+  Hand(-1, ends[0]);
+  return ends[1];
+}
+
+absl::Status EpollTransport::Start(const std::vector<ListenerSpec>& listeners) {
+  if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
+  std::vector<ListenSocket> sockets;
+  for (const ListenerSpec& listener : listeners) {
+    FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener.address));
+    addresses_.push_back(socket.address());
+    specs_[socket.fd()] = listener;
+    sockets.push_back(std::move(socket));
+  }
+  inside_ = listeners.front().roles;
+  FLOE_RETURN_IF_ERROR(shared_.helpers.Start());
+  constexpr int kCpusForTwo = 4;
+  const int loops = FindUsableCpus().count() >= kCpusForTwo ? 2 : 1;
+  for (int i = 0; i < loops; ++i) {
+    auto made = std::make_unique<LoopOfConnections>();
+    FLOE_RETURN_IF_ERROR(made->loop->Start());
+    loops_.push_back(std::move(made));
+  }
+  acceptor_ = std::make_unique<Acceptor>(
+      std::move(sockets), options_.connections,
+      [this](int listener_fd, int fd) { Hand(listener_fd, fd); }, Acceptor::Strangers::kHandOn);
+  FLOE_RETURN_IF_ERROR(cutter_.Start());
+  return acceptor_->Start();
+}
+
+void EpollTransport::CutOverdue() {
+  ConnectionTable& connections = acceptor_->connections();
+  const auto acknowledged = [&connections](const std::string& host, uint16_t port) {
+    return connections.BytesAcknowledged(host, port);
+  };
+  for (const CallBook::Cut& cut : shared_.book.Overdue(acknowledged)) {
+    spdlog::warn("{}:{} does not read: its connection is closed with {} bytes of replies unsent",
+                 cut.host, cut.port, cut.reply_bytes);
+    connections.Cut(cut.host, cut.port);
+  }
+}
+
+void EpollTransport::ForEach(const std::function<void(Connection*)>& visit) {
+  for (const auto& one : loops_)
+    one->loop->RunNow([&visit, loop = one.get()] { loop->ForEach(visit); });
+}
+
+void EpollTransport::Shutdown(TimePoint deadline) {
+  if (acceptor_ == nullptr || loops_.empty()) return;
+  cutter_.Stop();
+  const auto with_protocol = [this](void (Protocol::*act)()) {
+    ForEach([act](Connection* connection) {
+      if (Protocol* const protocol = connection->protocol()) (protocol->*act)();
+    });
+  };
+  Drain({*acceptor_, shared_.gate,
+         [&](TimePoint) {
+           ForEach([](Connection* one) { one->NoteReason(EndReason::kDrain); });
+           with_protocol(&Protocol::AskToLeave);
+         },
+         [&] {
+           shared_.streams_end = true;
+           with_protocol(&Protocol::EndStreams);
+         },
+         options_.time_to_leave},
+        deadline);
+  with_protocol(&Protocol::TakeNoMore);
+  ForEach([](Connection* one) { one->Close(EndReason::kDrain); });
+  shared_.gate.CloseAndWait(TimePoint::max());  // for calls that were just cancelled
+  for (const auto& one : loops_) one->loop->Stop();
+  shared_.helpers.Stop();
+  loops_.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<NetTransport> MakeNetTransport(const MethodTable& methods,
+                                               const TransportOptions& options,
+                                               const ChannelArguments& arguments,
+                                               const HttpRoutes* routes) {
+  return std::make_unique<EpollTransport>(methods, options, arguments, routes);
+}
+
+}  // namespace floe::server

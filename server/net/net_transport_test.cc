@@ -1,0 +1,369 @@
+// gRPC over HTTP/2, seen by a client that knows no gRPC library.
+#include "server/net/net_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "server/net/grpc_wire.h"
+#include "server/net/h2_client_for_test.h"
+#include "server/transport/tests/methods_for_test.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ChatHandler : public CallHandler {
+ public:
+  explicit ChatHandler(std::shared_ptr<Responder> responder) : responder_(std::move(responder)) {}
+  void OnMessage(Message message) override { responder_->Write(std::string(message.bytes)); }
+  void OnHalfClose() override { responder_->Finish(absl::OkStatus()); }
+
+ private:
+  const std::shared_ptr<Responder> responder_;
+};
+
+class NetServer : public testing::Test {
+ protected:
+  NetServer() {
+    methods_.AddUnary("/t/Echo", [](const CallHead&, const Message& message, const auto& to) {
+      to->Write(std::string(message.bytes));
+      to->Finish(absl::OkStatus());
+    });
+    // Answered by a thread of the method's own.
+    methods_.AddUnary("/t/Later", [this](const CallHead&, const Message& message, const auto& to) {
+      const MutexLock lock(mutex_);
+      threads_.emplace_back([to, bytes = std::string(message.bytes)]() mutable {
+        to->Write(std::move(bytes));
+        to->Finish(absl::OkStatus());
+      });
+    });
+    methods_.AddUnary("/t/Hold", [this](const CallHead& head, const Message&, const auto& to) {
+      head.cancel->SetListener(this, [this] {
+        const MutexLock lock(mutex_);
+        ++cancelled_;
+        changed_.NotifyAll();
+      });
+      const MutexLock lock(mutex_);
+      held_.push_back(to);
+      changed_.NotifyAll();
+    });
+    methods_.AddUnary("/t/Fail", [](const CallHead&, const Message&, const auto& to) {
+      to->Finish(absl::NotFoundError("no \xc3\xa4\n"), {{"a-bin", std::string("\0\x01", 2)}});
+    });
+    methods_.AddStream("/t/Chat", [](const CallHead&, std::shared_ptr<Responder> to) {
+      return std::make_shared<ChatHandler>(std::move(to));
+    });
+  }
+  ~NetServer() override {
+    JoinThreads();
+    for (const auto& one : Held()) one->Finish(absl::CancelledError("the test is over"));
+  }
+  void JoinThreads() {
+    std::vector<std::thread> threads;
+    {
+      const MutexLock lock(mutex_);
+      threads.swap(threads_);
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::vector<std::shared_ptr<Responder>> Held() {
+    const MutexLock lock(mutex_);
+    return std::exchange(held_, {});
+  }
+  void AwaitCancelled(int count) {
+    const MutexLock lock(mutex_);
+    while (cancelled_ < count) changed_.Wait(mutex_);
+  }
+  void AwaitHeld(size_t count) {
+    const MutexLock lock(mutex_);
+    while (held_.size() < count) changed_.Wait(mutex_);
+  }
+
+  void Open(const TransportOptions& options = {}, const ChannelArguments& arguments = {}) {
+    server_ = MakeNetTransport(methods_, options, arguments, &routes_);
+    const absl::Status started = server_->Start({{"127.0.0.1:0"}});
+    ASSERT_TRUE(started.ok()) << started;
+    address_ = server_->addresses().at(0);
+  }
+  // The connection of a client that the server cut is at its end, and counted.
+  void ExpectCut(H2Client* client, EndReason reason) {
+    client->AwaitEnd();
+    while (server_->connections().open > 0) std::this_thread::yield();
+    EXPECT_EQ(server_->ends().count(reason), 1) << NameOf(reason);
+    H2Client neighbour(address_);
+    EXPECT_EQ(neighbour.Await(neighbour.Call("/t/Echo", Framed("x"))).code(), "0");
+  }
+
+  TestMethods methods_;
+  HttpRoutes routes_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Responder>> held_ ABSL_GUARDED_BY(mutex_);
+  int cancelled_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<NetTransport> server_;
+  std::string address_;
+};
+
+TEST_F(NetServer, EchoesMessagesOfAnySize) {
+  Open();
+  H2Client client(address_);
+  for (const size_t size : {0, 1, 100, 65530, 65536, 300'000, 5'000'000}) {
+    const std::string message(size, static_cast<char>('a' + size % 26));
+    for (const char* path : {"/t/Echo", "/t/Later"}) {
+      const auto& answer = client.Await(client.Call(path, Framed(message)));
+      EXPECT_EQ(answer.code(), "0") << size;
+      EXPECT_EQ(answer.fields.at(":status"), "200");
+      EXPECT_TRUE(answer.message() == message) << size;
+    }
+  }
+}
+
+TEST_F(NetServer, ManyCallsAtOnceFromSeveralThreads) {
+  Open();
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 3; ++t)
+    callers.emplace_back([this, t] {
+      H2Client client(address_);
+      std::vector<int32_t> calls;
+      for (int i = 0; i < 50; ++i)
+        calls.push_back(
+            client.Call(i % 2 == 0 ? "/t/Later" : "/t/Echo", Framed(std::to_string(1000 * t + i))));
+      for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(client.Await(calls[static_cast<size_t>(i)]).message(),
+                  std::to_string(1000 * t + i));
+    });
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST_F(NetServer, ErrorsAreTrailersAlone) {
+  Open();
+  H2Client client(address_);
+  const auto& failed = client.Await(client.Call("/t/Fail", Framed("x")));
+  EXPECT_EQ(failed.code(), "5");
+  EXPECT_EQ(failed.fields.at("grpc-message"), "no %C3%A4%0A");
+  EXPECT_EQ(failed.fields.at("a-bin"), "AAE");
+  EXPECT_EQ(failed.body, "");
+  EXPECT_EQ(client.Await(client.Call("/t/Nothing", Framed("x"))).code(), "12");
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", "")).code(), "3") << "no message";
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"), {{"grpc-timeout", "soon"}})).code(),
+            "3");
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"), {{"grpc-encoding", "brotli"}})).code(),
+            "12");
+}
+
+TEST_F(NetServer, WhatIsNoGrpcGetsAnHttpStatus) {
+  Open();
+  H2Client client(address_);
+  const H2Client::Fields get = {
+      {":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}};
+  EXPECT_EQ(client.Await(client.Ask(get, "")).fields.at(":status"), "405");
+  const H2Client::Fields json = {{":method", "POST"},
+                                 {":scheme", "http"},
+                                 {":path", "/t/Echo"},
+                                 {":authority", "a"},
+                                 {"content-type", "application/json"}};
+  EXPECT_EQ(client.Await(client.Ask(json, "{}")).fields.at(":status"), "415");
+}
+
+// Before the message has arrived, which the client then does not send.
+TEST_F(NetServer, AHeadIsRefusedBeforeItsBody) {
+  methods_.Add(
+      "/t/Guarded",
+      {{}, [](const CallHead&, const auto&) -> absl::StatusOr<std::shared_ptr<CallHandler>> {
+         return absl::PermissionDeniedError("not you");
+       }});
+  Open();
+  H2Client client(address_);
+  const int32_t call = client.Call("/t/Guarded", "", {}, /*more=*/true);
+  const auto& answer = client.Await(call);
+  EXPECT_EQ(answer.code(), "7");
+  EXPECT_EQ(answer.reset, uint32_t{NGHTTP2_NO_ERROR});
+}
+
+TEST_F(NetServer, TooLargeAMessageIsRefusedByItsPrefix) {
+  TransportOptions options;
+  options.max_message_bytes = 1000;
+  Open(options);
+  H2Client client(address_);
+  const std::string prefix = Framed(std::string(1001, 'a')).substr(0, 5);
+  const auto& answer = client.Await(client.Call("/t/Echo", prefix, {}, /*more=*/true));
+  EXPECT_EQ(answer.code(), "8");
+  EXPECT_THAT(answer.fields.at("grpc-message"), HasSubstr("--grpc_max_message_bytes"));
+}
+
+TEST_F(NetServer, DeadlinesEndCalls) {
+  Open();
+  H2Client client(address_);
+  const auto& late = client.Await(client.Call("/t/Hold", Framed("x"), {{"grpc-timeout", "20m"}}));
+  EXPECT_EQ(late.code(), "4");
+  AwaitCancelled(1);
+  // One whose message never comes.
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", "", {{"grpc-timeout", "20m"}}, true)).code(), "4");
+}
+
+TEST_F(NetServer, CallersThatLeaveCancel) {
+  Open();
+  {
+    H2Client client(address_);
+    client.Reset(client.Call("/t/Hold", Framed("x")));
+    AwaitCancelled(1);
+    client.Call("/t/Hold", Framed("x"));
+    AwaitHeld(2);
+  }
+  AwaitCancelled(2);  // the connection is gone
+  for (const auto& one : Held()) {
+    one->Write("late");
+    one->Finish(absl::OkStatus());
+  }
+}
+
+TEST_F(NetServer, StreamsGoBothWays) {
+  Open();
+  H2Client client(address_);
+  const int32_t chat = client.Call("/t/Chat", Framed("a"), {}, /*more=*/true);
+  EXPECT_EQ(client.AwaitBody(chat, 6).body, Framed("a"));
+  client.SendMore(chat, Framed("b") + Framed("c"), /*more=*/false);
+  EXPECT_EQ(client.Await(chat).body, Framed("a") + Framed("b") + Framed("c"));
+  EXPECT_EQ(client.answer(chat).code(), "0");
+}
+
+TEST_F(NetServer, CompressionIsAnsweredInKind) {
+  TransportOptions options;
+  options.compression = true;
+  Open(options);
+  H2Client client(address_);
+  const std::string zeros(100'000, '\0');
+  // zlib's bytes of 100,000 zeros are made by the module under test, and its own tests check them.
+  for (const char* name : {"gzip", "deflate"}) {
+    const std::string packed = Pack(zeros, PackingOf(name));
+    const auto& answer = client.Await(
+        client.Call("/t/Echo", Framed(packed, 1),
+                    {{"grpc-encoding", name}, {"grpc-accept-encoding", "identity,gzip,deflate"}}));
+    EXPECT_EQ(answer.code(), "0");
+    EXPECT_EQ(answer.fields.at("grpc-encoding"), name);
+    EXPECT_EQ(answer.body, Framed(packed, 1));
+  }
+  const auto& plain = client.Await(client.Call("/t/Echo", Framed(zeros)));
+  EXPECT_EQ(plain.message(), zeros);
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x", 1))).code(), "13") << "by what?";
+}
+
+TEST_F(NetServer, AskedToLeaveInTwoSteps) {
+  TransportOptions options;
+  options.times.idle = std::chrono::milliseconds(1);
+  Open(options);
+  H2Client client(address_);
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"))).code(), "0");
+  client.AwaitEnd();
+  EXPECT_GE(client.goaways, 1);
+  while (server_->connections().open > 0) std::this_thread::yield();
+  EXPECT_EQ(server_->ends().count(EndReason::kIdle), 1);
+}
+
+TEST_F(NetServer, RapidResetsEndTheConnection) {
+  Open();
+  H2Client client(address_);
+  for (int i = 0; i < 6000; ++i) client.Reset(client.Call("/t/Chat", Framed("x"), {}, true));
+  ExpectCut(&client, EndReason::kResets);
+  EXPECT_EQ(client.goaway_text, "too_many_resets");
+}
+
+TEST_F(NetServer, PingsBeyondTheRuleEndTheConnection) {
+  Open();
+  H2Client client(address_);
+  for (int i = 0; i < 10; ++i) client.Ping();
+  ExpectCut(&client, EndReason::kPings);
+  EXPECT_EQ(client.goaway_text, "too_many_pings");
+}
+
+TEST_F(NetServer, FramesThatBringNothingEndTheConnection) {
+  Open();
+  H2Client client(address_);
+  ASSERT_EQ(client.Await(client.Call("/t/Echo", Framed("x"))).code(), "0");
+  // WINDOW_UPDATE of the connection, by one.
+  const std::string update("\0\0\4\x8\0\0\0\0\0\0\0\0\1", 13);
+  for (int i = 0; i < 200'000 && client.SendRaw(update); ++i) {
+  }
+  ExpectCut(&client, EndReason::kFrames);
+}
+
+TEST_F(NetServer, TooManyHeaderBytesEndTheConnection) {
+  Open();
+  H2Client client(address_);
+  const std::string large(15'000, 'v');
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"), {{"some", large}})).code(), "0");
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"), {{"a", large}, {"b", large}})).code(),
+            "8");
+  // One field of 3,900 bytes, and references to it of a byte each (RFC 7541 6.1).
+  const std::string block = std::string("\x83\x86\x84\x40\x01k\x7f\xbd\x1d", 9) +
+                            std::string(3900, 'v') + std::string(60, '\xbe');
+  std::string frame("\0\0\0\1\4\0\0\0\x65", 9);
+  frame[1] = static_cast<char>(block.size() >> 8);
+  frame[2] = static_cast<char>(block.size());
+  ASSERT_TRUE(client.SendRaw(frame + block));
+  ExpectCut(&client, EndReason::kHeaders);
+}
+
+TEST_F(NetServer, AHandshakeHasItsTime) {
+  TransportOptions options;
+  options.times.handshake = std::chrono::milliseconds(50);
+  Open(options);
+  EXPECT_EQ(RawSocket(address_).ReadAll(), "");
+  EXPECT_EQ(server_->ends().count(EndReason::kHandshake), 1);
+}
+
+TEST_F(NetServer, Http1OnTheSamePort) {
+  routes_.Add(SimpleRoute("/hello", MethodRole::kHealth, [](const HttpHead& head) {
+    return HttpReply{.status = 200, .body = "at " + head.path};
+  }));
+  Open();
+  RawSocket client(address_);
+  client.Send(
+      "GET /hello HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+      "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const std::string said = client.ReadAll();
+  EXPECT_THAT(said, HasSubstr("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(said, HasSubstr("at /hello"));
+  EXPECT_THAT(said, HasSubstr("HTTP/1.1 404 "));
+  EXPECT_THAT(said.substr(said.find("404")), HasSubstr("at /hello"));
+  RawSocket broken(address_);
+  broken.Send("GET /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n");
+  EXPECT_THAT(broken.ReadAll(), HasSubstr("HTTP/1.1 "));
+}
+
+TEST_F(NetServer, ChannelArgumentsAreHonoured) {
+  Open({}, {{"grpc.max_metadata_size", "1000"}, {"grpc.primary_user_agent", "x"}});
+  H2Client client(address_);
+  EXPECT_EQ(
+      client.Await(client.Call("/t/Echo", Framed("x"), {{"some", std::string(900, 'v')}})).code(),
+      "8");
+}
+
+TEST_F(NetServer, ShutdownFinishesCallsInProgress) {
+  Open();
+  H2Client client(address_);
+  const int32_t call = client.Call("/t/Hold", Framed("x"));
+  AwaitHeld(1);
+  std::thread stopping([this] { server_->Shutdown(TimePoint::max()); });
+  while (client.goaways == 0 && client.Turn()) {
+  }
+  for (const auto& one : Held()) {
+    one->Write("done");
+    one->Finish(absl::OkStatus());
+  }
+  EXPECT_EQ(client.Await(call).message(), "done");
+  client.AwaitEnd();
+  stopping.join();
+}
+
+}  // namespace
+}  // namespace floe::server

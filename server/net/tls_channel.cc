@@ -1,0 +1,67 @@
+// OpenSSL on the descriptor itself. Its errors are taken from the thread's queue at once, because
+// those that are left would be blamed on the next connection.
+#include "server/net/tls_channel.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <algorithm>
+#include <climits>
+
+namespace floe::server {
+
+std::unique_ptr<TlsChannel> TlsChannel::Make(const std::shared_ptr<ssl_ctx_st>& context, int fd) {
+  SSL* const ssl = SSL_new(context.get());  // which holds the context
+  if (ssl == nullptr) return nullptr;
+  std::unique_ptr<TlsChannel> made(new TlsChannel(ssl));
+  if (SSL_set_fd(ssl, fd) != 1) return nullptr;
+  // Writes may be repeated from other memory, and idle connections keep no buffers.
+  SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                        SSL_MODE_RELEASE_BUFFERS);
+  SSL_set_accept_state(ssl);
+  return made;
+}
+
+TlsChannel::TlsChannel(ssl_st* ssl) : ssl_(ssl, SSL_free) {}
+
+ssize_t TlsChannel::Result(int said) {
+  ready_ = ready_ || SSL_is_init_finished(ssl_.get()) == 1;
+  if (said > 0) return said;
+  const int error = SSL_get_error(ssl_.get(), said);
+  ERR_clear_error();
+  return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? -1 : 0;
+}
+
+ssize_t TlsChannel::Read(char* to, size_t room) {
+  return Result(SSL_read(ssl_.get(), to, static_cast<int>(std::min<size_t>(room, INT_MAX))));
+}
+
+ssize_t TlsChannel::Write(std::string_view bytes) {
+  return Result(SSL_write(ssl_.get(), bytes.data(),
+                          static_cast<int>(std::min<size_t>(bytes.size(), INT_MAX))));
+}
+
+void TlsChannel::Farewell() {
+  if (ready_) (void)SSL_shutdown(ssl_.get());
+  ERR_clear_error();
+}
+
+std::string TlsChannel::alpn() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_.get(), &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
+}
+
+std::string TlsChannel::subject() const {
+  X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
+  if (certificate == nullptr) return "";
+  const std::unique_ptr<BIO, int (*)(BIO*)> text(BIO_new(BIO_s_mem()), BIO_free);
+  X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
+  char* bytes = nullptr;
+  const auto size = BIO_get_mem_data(text.get(), &bytes);
+  return {bytes, static_cast<size_t>(size)};
+}
+
+}  // namespace floe::server
