@@ -327,8 +327,8 @@ std::string MarkdownHead(const std::string& section) {
 }  // namespace
 
 const ServerKeyList& ServerKeys() {
-  static const auto* keys = new ServerKeyList(
-      Joined<ServerConfig>({DeviceKeys(), ListenKeys(), TlsKeys(), LogAndCpuKeys(), LifecycleKeys()}));
+  static const auto* keys = new ServerKeyList(Joined<ServerConfig>(
+      {DeviceKeys(), ListenKeys(), TlsKeys(), LogAndCpuKeys(), LifecycleKeys()}));
   return *keys;
 }
 

@@ -16,7 +16,8 @@ namespace floe {
 
 // Walks the steps of a plan. The memory and the three kinds of steps are parts of their own, each
 // of which alone changes what it holds. A subgraph is a frame inside the ControlFlow of its
-// caller's frame: they share a pool and an observer. Threading: one thread at a time, like the
+// caller's frame: they share a pool and an observer. One class: most methods show one of the parts
+// to those who run plans. Threading: one thread at a time, like the
 // context that owns it.
 class Frame {
  public:

@@ -17,7 +17,7 @@ struct nghttp2_session;
 
 namespace floe::server {
 
-// Threading: the connection's loop.
+// One class: half of it are the callbacks of nghttp2. Threading: the connection's loop.
 class H2Session final : public Protocol {
  public:
   // Sends its settings first.
