@@ -310,6 +310,7 @@ class Daemon {
   Probe::Options ProbeOptions(TransportWatch* watch) {
     Probe::Options options;
     options.ask = [this, watch](Duration timeout, CancelToken* cancel) {
+      FLOE_RETURN_IF_ERROR(transport_->CheckTurning());
       FLOE_RETURN_IF_ERROR(watch->Check());
       return AskProbeModel(methods_, timeout, cancel);
     };

@@ -65,6 +65,7 @@ void Connection::OnReady() {
     // What was answered before is still sent, to those who only stopped to send.
     reading_ = size > 0 && Take({buffer.data(), static_cast<size_t>(size)});
     if (is_closed()) return;
+    if (size == 0 && tls_ != nullptr && !tls_->is_ready()) NoteReason(EndReason::kHandshake);
     if (size == 0 && protocol_ != nullptr) protocol_->OnGone();
   }
   WantFlush();

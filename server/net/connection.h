@@ -36,8 +36,8 @@ class Protocol {
   virtual void TakeNoMore() = 0;
 };
 
-// Owned by its loop's thread, as all calls on it are. One class: what a protocol may ask of its
-// connection, and what the loop tells it, over one buffer each way.
+// Owned by its loop's thread, as all calls on it are. One class: reading and writing decide
+// together when a connection ends.
 class Connection final : public Loop::Watcher {
  public:
   // Owns `fd`. `on_closed` is called once, and has the loop forget it.

@@ -28,8 +28,8 @@ struct GrpcHead {
 };
 
 // The session holds it while its stream is open; the handler, through the Responder, until it is
-// done. It counts in book and gate until both are over. One class: a Responder, a task of the loop
-// and a stream of the session, over one state.
+// done. It counts in book and gate until both are over. One class: a call, as its session, its
+// handler and other threads see it.
 // Threading: Responder on any thread, the rest on the session's loop.
 class GrpcCall final : public Responder,
                        public Loop::Task,

@@ -17,7 +17,7 @@ struct nghttp2_session;
 
 namespace floe::server {
 
-// One class: half of it are the callbacks of nghttp2. Threading: the connection's loop.
+// One class: the callbacks of one nghttp2 session. Threading: the connection's loop.
 class H2Session final : public Protocol {
  public:
   // Sends its settings first.

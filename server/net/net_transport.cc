@@ -127,6 +127,7 @@ class EpollTransport final : public NetTransport {
   int64_t max_connections() const override {
     return acceptor_ == nullptr ? 0 : acceptor_->connections().limits().max_connections;
   }
+  absl::Status CheckTurning() const override;
   absl::StatusOr<int> ConnectInside() override;
   void Shutdown(TimePoint deadline) override;
   const EndCounts& ends() const override { return shared_.ends; }
@@ -146,6 +147,7 @@ class EpollTransport final : public NetTransport {
   ListenerRoles inside_;               // of connections inside the process
   std::vector<std::unique_ptr<LoopOfConnections>> loops_;
   std::atomic<size_t> next_loop_{0};
+  bool stopped_ = false;
   std::unique_ptr<Acceptor> acceptor_;
   TaskThreadPool cutter_{1, {"unread", 0, {}}, [this] {
                            CutOverdue();
@@ -161,6 +163,17 @@ void EpollTransport::Hand(int listener_fd, int fd) {
   if (!inside && spec->second.tls.context != nullptr) tls = spec->second.tls.context();
   LoopOfConnections* const to = loops_[next_loop_++ % loops_.size()].get();
   to->loop->Post(std::make_shared<NewConnection>(fd, std::move(who), std::move(tls), &shared_, to));
+}
+
+absl::Status EpollTransport::CheckTurning() const {
+  constexpr auto kLongest = std::chrono::seconds(2);
+  const TimePoint now = Clock::Steady().Now();
+  for (const auto& one : loops_)
+    if (const TimePoint turned = one->loop->last_turn(); turned < now - kLongest)
+      return absl::UnavailableError(absl::StrCat(
+          "a connection loop has not turned for ",
+          std::chrono::duration_cast<std::chrono::seconds>(now - turned).count(), " s"));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> EpollTransport::ConnectInside() {
@@ -214,7 +227,7 @@ void EpollTransport::ForEach(const std::function<void(Connection*)>& visit) {
 }
 
 void EpollTransport::Shutdown(TimePoint deadline) {
-  if (acceptor_ == nullptr || loops_.empty()) return;
+  if (acceptor_ == nullptr || std::exchange(stopped_, true)) return;
   cutter_.Stop();
   const auto with_protocol = [this](void (Protocol::*act)()) {
     ForEach([act](Connection* connection) {
@@ -237,7 +250,6 @@ void EpollTransport::Shutdown(TimePoint deadline) {
   shared_.gate.CloseAndWait(TimePoint::max());  // for calls that were just cancelled
   for (const auto& one : loops_) one->loop->Stop();
   shared_.helpers.Stop();
-  loops_.clear();
 }
 
 }  // namespace

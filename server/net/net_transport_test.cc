@@ -348,6 +348,19 @@ TEST_F(NetServer, ChannelArgumentsAreHonoured) {
       "8");
 }
 
+TEST_F(NetServer, AStuckLoopIsNoticed) {
+  methods_.AddUnary("/t/Stuck", [this](const CallHead&, const Message&, const auto& to) {
+    while (server_->CheckTurning().ok()) std::this_thread::yield();  // 2 s
+    to->Finish(absl::AbortedError("noticed"));
+  });
+  Open();
+  EXPECT_TRUE(server_->CheckTurning().ok());
+  H2Client client(address_);
+  EXPECT_EQ(client.Await(client.Call("/t/Stuck", Framed("x"))).code(), "10");
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"))).code(), "0");
+  EXPECT_TRUE(server_->CheckTurning().ok());
+}
+
 TEST_F(NetServer, ShutdownFinishesCallsInProgress) {
   Open();
   H2Client client(address_);

@@ -70,6 +70,9 @@ class Transport {
   virtual ListenerCounts connections() const = 0;
   virtual int64_t max_connections() const = 0;
 
+  // UNAVAILABLE: a thread that serves connections has been at one piece of work for too long.
+  virtual absl::Status CheckTurning() const { return absl::OkStatus(); }
+
   // A new connection to this server that bypasses its listeners and their limits. Returns the
   // other end, non-blocking, which the caller owns. Its calls have the roles of the first listener.
   virtual absl::StatusOr<int> ConnectInside() = 0;

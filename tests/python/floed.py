@@ -24,6 +24,7 @@ CONFIG = os.path.join(ROOT, "config/floe.yaml")
 MNIST = os.path.join(ROOT, "examples/mnist")
 MODELS = ("mnist_beginner", "mnist_conv")
 # "net" or "grpcpp": which transport the servers of a run have; floed's own choice otherwise.
+NET = os.environ.get("FLOE_TRANSPORT") == "net"
 TRANSPORT = [f"--transport={os.environ['FLOE_TRANSPORT']}"] if "FLOE_TRANSPORT" in os.environ else []
 START_SECONDS = 120  # sanitizers are slow
 SERVING = health_pb2.HealthCheckResponse.SERVING

@@ -108,6 +108,8 @@ class Connection:
                 if came is None:
                     raise ConnectionError("the server closed the connection")
                 self.waiting.append(came)
+                if came[0] == RST_STREAM and came[2] == stream:
+                    return  # it was answered without the rest
 
     def receive(self):
         """The next frame as (kind, flags, stream, payload); None at the end of the connection."""
