@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import conformance
 import http2
 from floed import FLOED, MNIST, ROOT, START_SECONDS, Client, Floed, Manager, free_port, predict_request
 
@@ -223,6 +224,46 @@ def test_the_probe_is_answered_during_floods_of_headers(tmp_path):
     assert longest < WATCHDOG_SECONDS / 3
     assert "did not answer its own probe" not in floed.log()
     floed.close()
+
+
+def wait_by_hand(target, calls=100):
+    """The slowest of some calls in seconds, without gRPC's threads, beside which nobody may fork."""
+    slowest = 0
+    with http2.Connection(target, timeout=START_SECONDS) as connection:
+        for _ in range(calls):
+            begin = time.monotonic()
+            stream = connection.open(http2.call_headers(conformance.CHECK))
+            connection.data(stream, http2.message(b""), end=True)
+            assert ends(connection, 1)[0] is not None
+            slowest = max(slowest, time.monotonic() - begin)
+    return slowest
+
+
+FLOODS = ("literal", "fields", "empty", "references", "resets", "provoked", "pings", "settings", "updates", "priorities")
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    if not conformance.has_transport("net"):
+        pytest.skip("needs a floed with --transport=net")
+    with conformance.serve_floed(str(tmp_path_factory.mktemp("net")), "net") as (target, floed):
+        neighbour(floed)
+        yield target
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_floods_of_frames_are_cut_and_cost_nothing(name, net):
+    before = net.rss_mb()
+    attack = attacks.Attack(net.address, 1, lambda: net.rss_mb() > before + 500)
+    waited = []
+    meanwhile = threading.Thread(target=lambda: waited.append(wait_by_hand(net.address)))
+    meanwhile.start()
+    attack.begin(name)
+    grown, cuts = net.rss_mb() - before, attack.cuts()
+    meanwhile.join()
+    attack.close()
+    print(f"{name}: {grown:.0f} MB more, cut {cuts} times, the neighbour waited {waited[0] * 1e3:.0f} ms at most")
+    assert grown < 64 and cuts > 0 and waited[0] < 2
 
 
 def test_the_configuration_is_for_this_machine(serve):
