@@ -117,7 +117,7 @@ TEST_F(ConfigCommand, ShowPrintsYamlWithTheRestAsComments) {
   };
   ASSERT_EQ(Floectl({"config", "show", "--target", server_.address()}), kExitOk) << err_;
   EXPECT_THAT(out_, StartsWith("# generation 3\n# the last reload failed: INVALID_ARGUMENT: first\n"
-                               "# second\nserver:\n"));
+                               "# second\nbackend: \"auto\"\n"));
   EXPECT_EQ(ParseConfig(out_, "out", "")->server.port, 77);
   ASSERT_EQ(Floectl({"config", "show", "--target", server_.address(), "--json"}), kExitOk);
   const auto json = nlohmann::json::parse(out_);
