@@ -50,12 +50,6 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
   return frame_->Prepare(std::move(plan), rows);
 }
 
-absl::Status ExecContext::PrepareIslands(const std::shared_ptr<const Plan>& plan,
-                                         absl::Span<const int64_t> rows) {
-  const DefaultMemory memory(memory_);
-  return frame_->PrepareIslands(plan, rows);
-}
-
 const TensorView& ExecContext::Input(int i) { return frame_->Input(i); }
 const TensorView& ExecContext::Output(int i) const { return frame_->Output(i); }
 

@@ -33,13 +33,6 @@ class ExecContext {
   // handled); RESOURCE_EXHAUSTED when memory is short.
   absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
 
-  // Makes what the plan's islands need on their device for runs of so many rows: memory, and a CUDA
-  // graph for each number. A run of other rows goes as one of the next larger number that was
-  // prepared, where rows are independent. Nothing to do for plans without islands. Forgets what
-  // Prepare made current. Errors are those of the device.
-  absl::Status PrepareIslands(const std::shared_ptr<const Plan>& plan,
-                              absl::Span<const int64_t> rows);
-
   // The memory of input i, which the caller now fills (rows * bytes per row). Has no place for
   // strings: these are bound.
   const TensorView& Input(int i);

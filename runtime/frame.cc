@@ -46,12 +46,6 @@ bool Frame::PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const L
   return true;
 }
 
-absl::Status Frame::PrepareIslands(const std::shared_ptr<const Plan>& plan,
-                                   absl::Span<const int64_t> rows) {
-  for (const int64_t count : rows) FLOE_RETURN_IF_ERROR(Prepare(plan, count));
-  return absl::OkStatus();
-}
-
 void Frame::Unbind() {
   memory_.Unbind();
   const int inputs = static_cast<int>(memory_.plan()->input_types().size());

@@ -29,8 +29,6 @@ class Frame {
   // Prepares the plan at hand once more and returns true, when it was bound to inputs of these
   // shapes, and to these lists; saves looking the plan up.
   bool PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists);
-  absl::Status PrepareIslands(const std::shared_ptr<const Plan>& plan,
-                              absl::Span<const int64_t> rows);
   const TensorView& Input(int i);
   void BindInput(int i, const void* data, bool may_take);
   absl::Status Run(ThreadPool* threads);
