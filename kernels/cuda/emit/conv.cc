@@ -118,11 +118,12 @@ struct Phase {
 };
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
+int64_t SignedCeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
 
 Phase PhaseOf(int64_t r, int64_t taps, int64_t stride, int64_t low, int64_t out) {
-  const int64_t first_q = CeilDiv(low - r, stride), last_q = FloorDiv(out - 1 + low - r, stride);
-  return {r, r < taps ? CeilDiv(taps - r, stride) : 0, first_q, last_q - first_q + 1};
+  const int64_t first_q = SignedCeilDiv(low - r, stride),
+                last_q = FloorDiv(out - 1 + low - r, stride);
+  return {r, r < taps ? SignedCeilDiv(taps - r, stride) : 0, first_q, last_q - first_q + 1};
 }
 
 class BackwardConv final : public DeviceKernel {
