@@ -73,7 +73,7 @@ std::string TlsHint(const ClientTls& tls, const std::string& message) {
                    absl::StrContains(message, "Socket closed")
                ? "; if the server speaks TLS, name who signs its certificate with --tls-ca"
                : "";
-  if (absl::StrContainsIgnoreCase(message, "certificate verify failed") ||
+  if (absl::StrContains(message, "certificate verify failed") ||
       absl::StrContains(message, "CERTIFICATE_VERIFY_FAILED"))
     return "; the server's certificate is not signed by one in --tls-ca, or has expired";
   if (absl::StrContains(message, "Peer name") || absl::StrContains(message, "Hostname"))

@@ -141,13 +141,13 @@ void Connection::Close(EndReason reason) {
   silence_.Clear();
   if (protocol_ != nullptr) protocol_->OnGone();
   if (tls_ != nullptr) tls_->Farewell();
+  shared_.ends.Count(reason_, who_.peer);  // before the client can know
   // What is unread would reset the connection, and the last words with it.
   shutdown(fd_, SHUT_WR);
   thread_local std::array<char, 4096> unread;
   for (int i = 0; i < 16 && recv(fd_, unread.data(), unread.size(), MSG_DONTWAIT) > 0; ++i) {
   }
   close(std::exchange(fd_, -1));
-  shared_.ends.Count(reason_, who_.peer);
   on_closed_(this);
 }
 

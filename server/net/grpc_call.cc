@@ -65,6 +65,8 @@ absl::Status GrpcCall::Open(CallHead head) {
 void GrpcCall::OnDeadline() {
   const std::shared_ptr<GrpcCall> self = shared_from_this();
   cancel_.Cancel();
+  // The client does not take the reply that has begun, so a status behind it would not arrive.
+  if (session_ != nullptr && (end_.has_value() || out_sent_ > 0)) return session_->Reset(this);
   End(absl::DeadlineExceededError("the deadline passed"));
 }
 

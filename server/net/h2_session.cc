@@ -173,7 +173,8 @@ int H2Callbacks::OnFrameSent(nghttp2_session* session, const nghttp2_frame* fram
       return 0;
     case NGHTTP2_RST_STREAM:
       // The client made the server reset it, as it makes calls cost nothing to itself.
-      if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR && !self.broken_ &&
+      if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
+          frame->rst_stream.error_code != NGHTTP2_CANCEL && !self.broken_ &&
           !self.guard_.OnReset(self.loop()->now()))
         self.EndFor(EndReason::kResets, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_resets");
       return 0;
@@ -390,6 +391,11 @@ void H2Session::RefuseCall(int32_t stream, const absl::Status& status) {
 void H2Session::AnswerPlainly(int32_t stream, const char* code) {
   const nghttp2_nv field = FixedField(":status", code);
   nghttp2_submit_response(session_, stream, &field, 1, nullptr);
+}
+
+void H2Session::Reset(GrpcCall* call) {
+  connection_.WantFlush();
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, call->stream(), NGHTTP2_CANCEL);
 }
 
 void H2Session::Send(GrpcCall* call) {

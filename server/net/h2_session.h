@@ -34,6 +34,8 @@ class H2Session final : public Protocol {
 
   // For calls. What the call has to say is submitted; it is sent with the turn.
   void Send(GrpcCall* call);
+  // Ends the call without an answer. Not counted as a reset that the client provoked.
+  void Reset(GrpcCall* call);
   void ConsumeStream(int32_t stream, size_t bytes);
   void SetWindow(int32_t stream, size_t bytes);
   NetShared& shared() { return connection_.shared(); }
