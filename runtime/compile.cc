@@ -237,12 +237,12 @@ class Compiler {
     if (on_host) {
       CompileOptions options = compiled_->options_;
       options.islands.reset();
-      FLOE_ASSIGN_OR_RETURN(island->program_->on_host, CompiledSignature::CompileSubgraph(
-                                                           body, signature, options, cache_));
+      FLOE_ASSIGN_OR_RETURN(island->program_->on_host,
+                            CompiledSignature::CompileSubgraph(body, signature, options, cache_));
       compiled_->weight_bytes_ += island->program_->on_host->weight_bytes();
     }
-    auto uploaded = DeviceWeights::Upload(*island->program_, islands->on,
-                                          compiled_->options_.weights.get());
+    auto uploaded =
+        DeviceWeights::Upload(*island->program_, islands->on, compiled_->options_.weights.get());
     // Of a device that is lost, the host computes all.
     if (on_host && absl::IsUnavailable(uploaded.status())) return absl::OkStatus();
     FLOE_ASSIGN_OR_RETURN(island->program_->on_device, std::move(uploaded));
@@ -260,9 +260,8 @@ class Compiler {
         signature.inputs.push_back(std::move(input));
       }
       signature.outputs.resize(branch->outputs.size());
-      FLOE_ASSIGN_OR_RETURN(auto compiled,
-                            CompiledSignature::CompileSubgraph(*branch, signature,
-                                                               OptionsInside(node), cache_));
+      FLOE_ASSIGN_OR_RETURN(auto compiled, CompiledSignature::CompileSubgraph(
+                                               *branch, signature, OptionsInside(node), cache_));
       if (node.op->name == "OnDevice")
         FLOE_RETURN_IF_ERROR(EquipIsland(*branch, signature, compiled.get()));
       compiled_->weight_bytes_ += compiled->weight_bytes();

@@ -16,7 +16,8 @@ struct epoll_event;
 
 namespace floe::server {
 
-// One class: a thread and what it waits for. Threading: Start and Stop once, Post and last_turn from any thread, the rest on the loop's own.
+// One class: a thread and what it waits for. Threading: Start and Stop once, Post and last_turn
+// from any thread, the rest on the loop's own.
 class Loop {
  public:
   // What a descriptor belongs to.

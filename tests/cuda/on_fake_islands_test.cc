@@ -207,8 +207,8 @@ TEST_F(OnFakeIslands, TheHostAnswersForADeviceThatFails) {
 TEST_F(OnFakeIslands, EqualWeightsAreOnADeviceOnce) {
   const auto library = cuda::Library::OpenFile(FLOE_FAKE_CUDA_FOLDER "/libfloe_cuda.so");
   const auto device = cuda::Device::Open(*library, 0, 0);
-  CompileOptions options{
-      .islands = Placement{.device = DeviceKind::kCuda, .all = true, .on = *device}};
+  CompileOptions options{.islands =
+                             Placement{.device = DeviceKind::kCuda, .all = true, .on = *device}};
   options.weights = std::make_shared<WeightStore>();
   const TestGraph t = Net(), other = Net();
   auto first = CompiledSignature::Compile(t.graph, t.signature, options);

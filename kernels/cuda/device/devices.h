@@ -26,7 +26,7 @@ class Devices {
     std::string versions;                          // Library::Versions(); empty without the library
     std::vector<std::shared_ptr<Device>> devices;  // ascending by index
     std::map<int, absl::Status> refused;           // devices that cannot be used, and why
-    bool no_library = false;  // it is not installed, and nobody named one
+    bool no_library = false;                       // it is not installed, and nobody named one
     absl::Status why_none;                         // OK while there is a device
   };
   // Opens the library and all devices at the first call, for which others wait. That takes seconds
