@@ -147,6 +147,7 @@ void Connection::Close(EndReason reason) {
   thread_local std::array<char, 4096> unread;
   for (int i = 0; i < 16 && recv(fd_, unread.data(), unread.size(), MSG_DONTWAIT) > 0; ++i) {
   }
+  loop_->Unwatch(fd_);
   close(std::exchange(fd_, -1));
   on_closed_(this);
 }

@@ -100,6 +100,10 @@ absl::Status Loop::Watch(int fd, Watcher* watcher) {
   return absl::OkStatus();
 }
 
+void Loop::Unwatch(int fd) {
+  (void)epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);  // fails for one that Watch refused
+}
+
 void Loop::Forget(std::unique_ptr<Watcher> watcher) {
   if (watcher->again_) std::erase(again_, watcher.get());
   if (watcher->turn_end_)

@@ -58,7 +58,10 @@ class Loop {
   TimePoint last_turn() const;
 
   absl::Status Watch(int fd, Watcher* watcher);
-  // Its descriptor is closed: it gets no more calls, and ends after this turn.
+  // Before the descriptor is closed: close() alone leaves it watched while another thread is in a
+  // call on it, or a child of fork has it (epoll(7), questions and answers, 6).
+  void Unwatch(int fd);
+  // Its descriptor is unwatched: it gets no more calls, and ends after this turn.
   void Forget(std::unique_ptr<Watcher> watcher);
   void Again(Watcher* watcher);
   void WantTurnEnd(Watcher* watcher);
