@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What clients that keep to no rule do to floed and to its other callers (docs/security.md).
 
-    $(scripts/pyenv.sh) bench/attacks.py [--build build/release] [--seconds 8] [--most-rss-mb 6000] [--transport NAME] [--tls] [--floed ARGUMENT]... [ATTACK...]
+    $(scripts/pyenv.sh) bench/attacks.py [--build build/release] [--seconds 8] [--most-rss-mb 6000] [--tls] [--floed ARGUMENT]... [ATTACK...]
 
 Each attack runs against a floed of its own on loopback, for a bounded time and with a bounded number of messages, and
 stops when floed's memory reaches the bound. Printed: floed's memory before, at most and 5 s after; the CPU it took;
@@ -201,10 +201,6 @@ def front(args, floed, folder):
     return subprocess.Popen([args.nginx, "-p", folder, "-c", config], stderr=subprocess.DEVNULL), listen  # pylint: disable=consider-using-with
 
 
-def transport(args):
-    return [f"--transport={args.transport}"] if args.transport else []
-
-
 def encryption(args, folder):
     if not args.tls:
         return []
@@ -230,7 +226,7 @@ def run(args, name):
         log = open(os.path.join(folder, "log"), "wb")  # pylint: disable=consider-using-with
         watchdog = Watchdog(folder)
         floed = subprocess.Popen([os.path.join(args.build, "floed"), "--config", config,  # pylint: disable=consider-using-with
-                                  f"--port={target.rsplit(':', 1)[1]}", *transport(args), *encryption(args, folder),
+                                  f"--port={target.rsplit(':', 1)[1]}", *encryption(args, folder),
                                   *args.floed], stdout=log, stderr=log, preexec_fn=few_files if name == "files" else None,
                                  env=watchdog.environment())
         proxy = None
@@ -295,7 +291,6 @@ def main():
     parser.add_argument("--server", action="append", default=[], metavar="'KEY: VALUE'", help="of floe.yaml's section")
     parser.add_argument("--log", type=int, default=0, help="characters of floed's log to print")
     parser.add_argument("--nginx", help="nginx, to be attacked in front of floed, with examples/front/nginx.conf")
-    parser.add_argument("--transport", help="of floed: grpcpp or net")
     parser.add_argument("--tls", action="store_true", help="floed and the neighbour speak TLS; only handshakes and halves attack it")
     parser.add_argument("--idle", type=int, default=20000, metavar="N", help="connections of the attack idle")
     parser.add_argument("--table", action="store_true", help="rows of Markdown")
@@ -307,7 +302,7 @@ def main():
     if args.table:
         print("| Attack | RSS in MB: before, at most, 5 s after | CPU | Neighbour's p99 in ms: before, meanwhile | Cut |")
         print("| --- | --- | --- | --- | --- |")
-    for name in args.attacks or (TLS if args.tls else FRAMES + (PLAIN if args.transport == "net" else ())):
+    for name in args.attacks or (TLS if args.tls else FRAMES + PLAIN):
         if name not in ATTACKS:
             parser.error(f"no attack {name}; there are {', '.join(ATTACKS)}")
         run(args, name)

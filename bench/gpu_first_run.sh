@@ -13,7 +13,7 @@ set -eu
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { printf '\n== %s\n' "$*"; }
 
-programs=(cuda_check cuda_tests op_cases_tests floed)
+programs=(cuda_check cuda_tests op_cases_tests floectl)
 scripts=(gpu.py peers.py serving_kit.py)
 
 # Everything that the programs link, but for what belongs to the system.
@@ -33,7 +33,6 @@ pack() {
   done
   libraries_of "${found[@]}" | xargs -I{} cp -L {} "$to/lib/"
   cp "$build/libfloe_cuda.so" "$here/gpu_first_run.sh" "${scripts[@]/#/$here/}" "$to/"
-  ln -s floed "$to/floectl"
   [ -z "$models" ] || cp -r "$models" "$to/models"
   cp "$here"/../tests/op_cases/*.txt "$to/op_cases/"
   cp "$here"/../tests/op_cases/graphs/*.txt "$to/op_cases/graphs/"

@@ -15,9 +15,10 @@ mkdir -p "$out"/{etc,models,proc,dev,sys,run,usr/bin,usr/lib,usr/lib64}
 install -d -m 1777 "$out/tmp"
 ln -sfn usr/lib "$out/lib"
 ln -sfn usr/lib64 "$out/lib64"
-objcopy --strip-unneeded "$build/floed" "$out/usr/bin/floed"
-chmod 755 "$out/usr/bin/floed"
-ln -s floed "$out/usr/bin/floectl"
+for program in floed floectl; do
+  objcopy --strip-unneeded "$build/$program" "$out/usr/bin/$program"
+  chmod 755 "$out/usr/bin/$program"
+done
 mkdir -p "$out/usr/libexec/floe"
 objcopy --strip-unneeded "$build/floe-hdf5" "$out/usr/libexec/floe/floe-hdf5"
 chmod 755 "$out/usr/libexec/floe/floe-hdf5"
@@ -36,7 +37,7 @@ echo "$(grep -oE 'CURL_[A-Z]+_[0-9]+' "$work/symbols" | sort -u) { *; };" >"$wor
 cc -shared -nostdlib -Wl,-soname,libcurl.so.4,--version-script,"$work/curl.map" -o "$work/libcurl.so.4" "$work/curl.c"
 
 # Each library as ldd finds it, at the same place. Symbolic links of Debian's / (/lib -> /usr/lib) are resolved.
-{ echo "$hdf5"; LD_LIBRARY_PATH=$work ldd "$build/floed" "$build/floe-hdf5" "$hdf5" | grep -v ':$' | grep -oE '/[^ ]+[.]so[^ ]*'; } | sort -u | while read -r library; do
+{ echo "$hdf5"; LD_LIBRARY_PATH=$work ldd "$build/floed" "$build/floectl" "$build/floe-hdf5" "$hdf5" | grep -v ':$' | grep -oE '/[^ ]+[.]so[^ ]*'; } | sort -u | while read -r library; do
   place=$out/usr${library#/usr}
   case $library in "$work"/*) place=$(dirname "$out/usr${hdf5#/usr}")/${library##*/} ;; esac
   install -D -m 755 "$(readlink -f "$library")" "$place"

@@ -35,7 +35,6 @@ ALLOWED = {
     "server/listener": ["base"],
     "server/net": ["server/transport", "server/listener", "server/api", "server/health", "base", "config"],
     "server/transport": ["server/listener", "server/api", "server/health", "base", "config"],
-    "server/transport/grpcpp": ["server/transport", "server/listener", "server/api", "server/health", "base", "config"],
     "server/transport/tests": ["server/*", "base", "config"],
     "server": ["server/*", "cli", "runtime", "kernels", "kernels/cpu", "kernels/cuda/device", "model", "model/import", "base", "config", "proto"],
     "cli": ["server/loading", "server/registry", "runtime", "runtime/passes", "kernels", "kernels/cuda/device", "model", "model/import", "model/ops", "base", "config", "proto"],
@@ -57,11 +56,10 @@ TEST_EXTRA = {
     "server/registry": ["server/*"],
     "server/health": ["server/*"],
     "server/net": ["server/transport/tests"],
-    "server/transport/grpcpp": ["server/*", "runtime", "model", "model/import", "proto"],
 }
 # An outside library -> who may include it.
 LIBRARIES = {
-    r"grpcpp/|grpc/": ["server/transport/grpcpp", "server/transport/tests", "cli", "bench", "tests", "examples"],
+    r"grpcpp/|grpc/": ["server/transport/tests", "cli", "bench", "tests", "examples"],
     r"hwy/": ["kernels", "bench", "tests"],
     r"jpeglib\.h|jerror\.h|png\.h": ["kernels/cpu/image/jpeg", "kernels/cpu/image/png"],
     r"yaml-cpp/": ["config"],
@@ -76,7 +74,7 @@ LIBRARIES = {
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
     r"systemd/": ["server"],
     r"cuda_runtime": ["kernels/cuda/gpu.h", "kernels/cuda/library", "tests/cuda"],
-    r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/loading", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
+    r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/loading", "server/api", "cli", "examples", "tests", "bench", "config"],
 }
 GENERATED = re.compile(r"^(floe|tensorflow|tensorflow_serving|grpc/health|grpc/reflection)/.*\.pb\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)

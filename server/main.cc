@@ -1,22 +1,17 @@
-// The program: the server floed, and under the name floectl its tool.
-#include <fcntl.h>
+// The program floed.
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/printable_stream.h"
+#include "base/program_start.h"
 #include "base/threads.h"
-#include "cli/command.h"
 #include "config/cpu_budget.h"
 #include "server/daemon/crash_report.h"
 #include "server/daemon/daemon.h"
@@ -26,28 +21,6 @@
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
 #include "server/net/tls_context.h"
-
-// jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the
-// threads which load and unload models hold for milliseconds (its arenas are shared, and trimmed
-// under their locks). What is freed goes back to the system after a second, in jemalloc's own
-// threads.
-extern "C" const char* malloc_conf;
-const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,narenas:2";
-
-// Started without one of the standard streams, the next file or connection would get its number,
-// and what is logged. Called before the libraries' own initializers, some of which open files.
-static void OpenStandardStreams() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
-    if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);  // the lowest that is free
-}
-[[gnu::section(".preinit_array"),
-  gnu::used]] static void (*const open_standard_streams)() = OpenStandardStreams;
-
-// Debian builds Abseil with its search for lock cycles, which gRPC's mutexes go through at every
-// lock: a tenth of what a small request costs.
-static void SkipDeadlockDetection() {
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-}
 
 // Shells and containers often start programs with room for 1,024 files, for the sake of select(),
 // which nothing here calls, and allow many more: a connection is one each.
@@ -88,18 +61,15 @@ static int Serve(int argc, char** argv) {
     std::cerr << logs.message() << "\n";
     return 1;
   }
-  exit_code = floe::server::RunDaemon(command->config, std::move(activated), starter.get(),
-                                      command->net_transport);
+  exit_code = floe::server::RunDaemon(command->config, std::move(activated), starter.get());
   floe::server::FlushLog(floe::Clock::Steady().Now() + std::chrono::seconds(1));
   return exit_code;
 }
 
 // Libraries throw where the system gives no more threads or memory.
 int main(int argc, char** argv) {
-  SkipDeadlockDetection();
+  floe::SkipDeadlockDetection();
   if (floe::server::IsTrial(argc, argv)) floe::server::RunTrial();
-  if (argc > 0 && std::filesystem::path(argv[0]).filename() == "floectl")
-    return floe::cli::Main(std::vector<std::string>(argv + 1, argv + argc), std::cout, std::cerr);
   floe::server::ReportCrashes(argv[0]);
   AllowOpenFiles();
   try {

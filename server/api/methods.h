@@ -28,14 +28,11 @@ absl::Status GetModelStatus(const ModelRegistry& registry,
 Method GetStatsMethod(const ApiContext& context);
 Method SetLogLevelMethod(const ApiContext& context);
 
-// grpc.health.v1.Health Check and Watch. Not grpc++'s own service: that one is of its transport
-// alone, passes the limits of calls by, and cannot switch Watch off.
+// grpc.health.v1.Health Check and Watch.
 Method HealthCheckMethod(HealthState& health);
 Method HealthWatchMethod(HealthState& health);
 
-// ServerReflectionInfo. Not grpc++'s plugin: version 1.51 knows v1alpha only, and lists one service
-// for each grpc::Service, where all our methods are one table. `services` are the full names that
-// list_services answers.
+// ServerReflectionInfo. `services` are the full names that list_services answers.
 Method ReflectionMethod(std::vector<std::string> services);
 
 // INVALID_ARGUMENT, naming the models there are, when a request names none.

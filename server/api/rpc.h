@@ -96,8 +96,7 @@ class CallHandler {
   virtual void OnDone() {}       // the call is over, by Finish or because the caller left
 };
 
-// Opens a call by its head alone. An error refuses it. With grpc++, the message of a unary call has
-// already arrived then, so a refusal saves its decoding, but not its transfer.
+// Opens a call by its head alone. An error refuses it, before its message is read.
 using OpenCall = std::function<absl::StatusOr<std::shared_ptr<CallHandler>>(
     const CallHead& head, std::shared_ptr<Responder> responder)>;
 class Method {

@@ -29,13 +29,10 @@
 #include "server/daemon/signals.h"
 #include "server/daemon/start_up.h"
 #include "server/daemon/tls_watch.h"
-#include "server/daemon/transport_watch.h"
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
 #include "server/net/net_transport.h"
 #include "server/registry/local_registry.h"
-#include "server/transport/grpcpp/grpcpp_transport.h"
-#include "server/transport/grpcpp/self_caller.h"
 
 namespace floe::server {
 namespace {
@@ -86,14 +83,6 @@ TransportOptions TransportOptionsOf(const ServerConfig& config) {
   TransportOptions options;
   options.max_message_bytes = listen.max_message_bytes;
   options.calls = LimitsOf(listen, config.lifecycle.memory_limit);
-  // This is gRPC's only bound for arriving messages, and it ends the process when the system has no
-  // memory. The rest is for messages that have arrived: they are joined, answered and sent.
-  constexpr int64_t kLeastArriving = int64_t{32} << 20;
-  const int64_t usable = UsableMemory();
-  const int64_t memory = config.lifecycle.memory_limit.In(usable);
-  options.max_arriving_bytes =
-      std::min(options.calls.all.bytes,
-               std::max((memory > 0 ? memory : usable) / kCallShare, kLeastArriving));
   options.times.idle = Seconds(listen.connection_idle_seconds);
   options.times.age = Seconds(listen.connection_age_seconds);
   options.times.keepalive = Seconds(listen.keepalive_seconds);
@@ -111,9 +100,8 @@ void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progre
 class Daemon {
  public:
   Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
-         bool net_transport, std::shared_ptr<ModelDevices> devices)
+         std::shared_ptr<ModelDevices> devices)
       : config_(config),
-        net_transport_(net_transport),
         activated_(std::move(activated)),
         registry_(config.models,
                   RegistryOptionsOf(config, starter, std::move(devices),
@@ -196,15 +184,11 @@ class Daemon {
     RegisterApi(api, &methods_);
     TransportOptions options = TransportOptionsOf(config_);
     options.calls.memory = &registry_.memory();
-    FLOE_ASSIGN_OR_RETURN(GrpcArguments arguments,
+    FLOE_ASSIGN_OR_RETURN(const ChannelArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    if (net_transport_) {
-      AddHealthRoutes(
-          health_, [this] { return tls_.Detail(); }, &routes_);
-      transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
-    } else {
-      transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
-    }
+    AddHealthRoutes(
+        health_, [this] { return tls_.Detail(); }, &routes_);
+    transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));
     for (const std::string& line : own ? DescribeListeners(config_.server)
@@ -263,14 +247,11 @@ class Daemon {
 
   int Serve(SignalWatcher* signals) {
     // From here on the server answers, whatever its models do.
-    SelfCaller caller("/grpc.health.v1.Health/Check",
-                      [this] { return transport_->ConnectInside(); });
-    TransportWatch watch({.answered = [&caller] { return caller.Answered(); }});
-    Probe probe(ProbeOptions(&watch));
+    Probe probe(ProbeOptions());
     const absl::Status started = probe.Start();
     if (!started.ok()) spdlog::error("{}", std::string(started.message()));
     const int code = started.ok() ? AwaitEnd() : 1;
-    End(signals, &probe, &caller, code);
+    End(signals, &probe, code);
     return code;
   }
 
@@ -307,11 +288,10 @@ class Daemon {
     return options;
   }
 
-  Probe::Options ProbeOptions(TransportWatch* watch) {
+  Probe::Options ProbeOptions() {
     Probe::Options options;
-    options.ask = [this, watch](Duration timeout, CancelToken* cancel) {
+    options.ask = [this](Duration timeout, CancelToken* cancel) {
       FLOE_RETURN_IF_ERROR(transport_->CheckTurning());
-      FLOE_RETURN_IF_ERROR(watch->Check());
       return AskProbeModel(methods_, timeout, cancel);
     };
     options.feed = [] { Notify("WATCHDOG=1"); };
@@ -325,7 +305,7 @@ class Daemon {
 
   // Health says NOT_SERVING at once, and calls are still served for drain_lame_duck_seconds. Then
   // the listeners close and accepted calls are finished. After a failure it does not wait.
-  void End(SignalWatcher* signals, Probe* probe, SelfCaller* caller, int code) {
+  void End(SignalWatcher* signals, Probe* probe, int code) {
     const bool drains = code == 0;
     const TimePoint now = Clock::Steady().Now();
     const TimePoint lame_duck_end =
@@ -339,7 +319,6 @@ class Daemon {
     // A reload may take longer than draining, which would wait for its call.
     registry_.StopReloading();
     probe->Drain();
-    caller->Stop();
     AwaitTime(lame_duck_end);
     transport_->Shutdown(end);
     // No caller is left.
@@ -368,7 +347,6 @@ class Daemon {
   static constexpr Duration kQueueTimeout = std::chrono::seconds(10);
 
   const ServerConfig& config_;
-  const bool net_transport_;
   const std::vector<std::string> activated_;
   const TimePoint started_ = Clock::Steady().Now();
   Mutex mutex_;  // before the registry, which calls Wake while it is made
@@ -385,8 +363,8 @@ class Daemon {
 
 }  // namespace
 
-int RunDaemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
-              bool net_transport) {
+int RunDaemon(const ServerConfig& config, std::vector<std::string> activated,
+              TrialStarter* starter) {
   spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
   for (const std::string& note : config.notes) spdlog::warn("{}", note);
   for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
@@ -397,7 +375,7 @@ int RunDaemon(const ServerConfig& config, std::vector<std::string> activated, Tr
     spdlog::error("{}", std::string(status.message()));
     return 1;
   }
-  return Daemon(config, std::move(activated), starter, net_transport, devices).Run();
+  return Daemon(config, std::move(activated), starter, devices).Run();
 }
 
 }  // namespace floe::server

@@ -13,9 +13,9 @@ namespace floe::server {
 // cannot be opened, backend is cuda without a GPU, the system gives no threads, or a model fails
 // where exit_on_error is set. Work that hangs does not keep it: the process then ends before this
 // returns, with the same status. `config` is valid; `activated`: ActivatedListeners(); `starter`:
-// of trial loads, may be null. `net_transport`: server/net in place of grpc++. Once in a process,
-// after BlockSignals and InitLogging, before other threads.
-int RunDaemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter,
-              bool net_transport);
+// of trial loads, may be null. Once in a process, after BlockSignals and InitLogging, before other
+// threads.
+int RunDaemon(const ServerConfig& config, std::vector<std::string> activated,
+              TrialStarter* starter);
 
 }  // namespace floe::server

@@ -50,7 +50,6 @@ using Given = std::optional<T>;
 struct Flags {
   ConfigFiles files;
   bool check_config = false;
-  std::string transport = "grpcpp";
   // Keys of floe.yaml that flags set, each with the value's text and the flag's name.
   struct Setting {
     const Key<ServerConfig>* key;
@@ -223,8 +222,6 @@ void AddFlags(CLI::App& app, Flags& f) {
   app.set_version_flag("--version", versions, "Print the versions of floed and of CUDA and end");
   app.add_flag("--check-config", f.check_config,
                "Check the configuration and end: with 0 if it is valid, otherwise with 1");
-  // Hidden: until there is one transport again.
-  app.add_option("--transport", f.transport)->group("")->check(CLI::IsMember({"grpcpp", "net"}));
   AddFiles(app, f);
   for (const TextFlag& flag : kTexts)
     app.add_option(flag.name, f.*flag.value, flag.help)->type_name(flag.type);
@@ -426,7 +423,7 @@ std::optional<Command> ParseCommandLine(int argc, const char* const* argv, std::
     *exit_code = 1;
     return std::nullopt;
   }
-  return Command{*std::move(config), flags->check_config, flags->transport == "net"};
+  return Command{*std::move(config), flags->check_config};
 }
 
 absl::StatusOr<ServerConfig> ReloadConfig(const ServerConfig& current) {

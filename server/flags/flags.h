@@ -15,9 +15,8 @@ inline constexpr char kVersion[] = "0.1.0";
 
 // What the command line asks for.
 struct Command {
-  ServerConfig config;         // files and flags together, validated
-  bool check_config = false;   // only say whether the configuration is right
-  bool net_transport = false;  // server/net in place of grpc++
+  ServerConfig config;        // files and flags together, validated
+  bool check_config = false;  // only say whether the configuration is right
 };
 
 // Reads the flags and the files that they name. Empty: floed is to end with `*exit_code`, after

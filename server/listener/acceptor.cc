@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,19 +18,12 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "server/listener/socket_address.h"
-#include "server/listener/stranger.h"
 
 namespace floe::server {
 namespace {
 
 // Accepted from one listener before the others have their turn.
 constexpr int kTurn = 64;
-// Clients of HTTP/2 speak first, at once. For those that do not, the server does after this time.
-constexpr Duration kSilence = std::chrono::milliseconds(50);
-// So many connections are waited for.
-constexpr size_t kMostSilent = 256;
-// Between lines about strangers.
-constexpr Duration kLineEvery = std::chrono::seconds(10);
 // The loop rests this long when not even the reserve helps.
 constexpr int kRestMillis = 100;
 
@@ -46,12 +38,10 @@ void Reset(int fd) {
 
 }  // namespace
 
-Acceptor::Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take,
-                   Strangers strangers)
+Acceptor::Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take)
     : listeners_(std::move(listeners)),
       connections_(limits),
       take_(std::move(take)),
-      strangers_(strangers),
       reserve_(OpenReserve()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -72,7 +62,6 @@ void Acceptor::Stop() {
     }
     listener.Close();
   }
-  for (const Silent& one : std::exchange(silent_, {})) take_(one.listener, one.fd);
   for (int* fd : {&reserve_, &wake_}) {
     if (*fd >= 0) close(std::exchange(*fd, -1));
   }
@@ -81,59 +70,14 @@ void Acceptor::Stop() {
 void Acceptor::Loop() {
   std::vector<pollfd> polled = {{wake_, POLLIN, 0}};
   for (const ListenSocket& listener : listeners_) polled.push_back({listener.fd(), POLLIN, 0});
-  const size_t listeners = polled.size();
   while ((polled[0].revents & POLLIN) == 0) {
-    polled.resize(listeners);
-    for (const Silent& one : silent_) polled.push_back({one.fd, POLLIN, 0});
-    const int wait =
-        silent_.empty() ? -1 : static_cast<int>(kSilence / std::chrono::milliseconds(1));
-    if (poll(polled.data(), polled.size(), wait) < 0) continue;
-    GreetAll(Clock::Steady().Now());
-    for (size_t i = 1; i < listeners; ++i) {
+    if (poll(polled.data(), polled.size(), -1) < 0) continue;
+    for (size_t i = 1; i < polled.size(); ++i) {
       if (polled[i].revents == 0) continue;
       for (int n = 0; n < kTurn && AcceptOne(polled[i].fd); ++n) {
       }
     }
   }
-}
-
-void Acceptor::GreetAll(TimePoint now) {
-  std::erase_if(silent_, [&](const Silent& one) {
-    if (Greet(one)) return true;
-    if (now < one.until) return false;
-    take_(one.listener, one.fd);
-    return true;
-  });
-}
-
-bool Acceptor::Greet(const Silent& connection) {
-  char first[16];
-  const ssize_t size = recv(connection.fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  const std::string_view stranger = size <= 0 ? "" : StrangerOf({first, static_cast<size_t>(size)});
-  if (stranger.empty())
-    take_(connection.listener, connection.fd);
-  else
-    Answer(connection, stranger);
-  return true;
-}
-
-void Acceptor::Answer(const Silent& connection, std::string_view stranger) {
-  // What is unread when a connection is closed resets it, and the answer is lost.
-  char request[4096];
-  for (int i = 0; i < 16 && recv(connection.fd, request, sizeof request, MSG_DONTWAIT) > 0; ++i) {
-  }
-  const std::string answer = AnswerTo(stranger);
-  (void)send(connection.fd, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  shutdown(connection.fd, SHUT_WR);
-  close(connection.fd);
-  const TimePoint now = Clock::Steady().Now();
-  if (now < next_line_) return;
-  next_line_ = now + kLineEvery;
-  spdlog::info(
-      "a client at {} speaks {}, and this server plain gRPC, which is HTTP/2: its connection "
-      "is closed (docs/serving.md)",
-      connection.host.empty() ? "a unix socket" : connection.host, std::string(stranger));
 }
 
 // False when no connection waits, or none can be taken now.
@@ -175,11 +119,7 @@ void Acceptor::TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer) 
             .count());
     if (timeout > 0) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
   }
-  if (strangers_ == Strangers::kHandOn) return take_(listener, fd);
-  Silent connection = {listener, fd, host, Clock::Steady().Now() + kSilence};
-  if (Greet(connection)) return;
-  if (silent_.size() >= kMostSilent) return take_(listener, fd);
-  silent_.push_back(std::move(connection));
+  take_(listener, fd);
 }
 
 // No descriptor is left: the reserve accepts the first connection of the queue and resets it.

@@ -5,21 +5,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
 #include "server/listener/connection_table.h"
 #include "server/listener/listen_socket.h"
 
 namespace floe::server {
 
-// A connection is handed on when its first bytes are there, or after a moment without any. One that
-// speaks HTTP/1 or TLS (server/listener/stranger.h) is answered and closed instead.
-//
 // A connection beyond a limit is accepted and closed at once, so that its client hears of it and
 // the listener's queue keeps moving. For a process without free descriptors, one is kept in
 // reserve.
@@ -30,12 +24,7 @@ class Acceptor {
   // Owns `fd` from then on: a connected, non-blocking, close-on-exec socket.
   using Take = std::function<void(int listener_fd, int fd)>;
 
-  // Whether strangers are answered here; otherwise whoever takes connections does, and gets them at
-  // once.
-  enum class Strangers : uint8_t { kAnswer, kHandOn };
-
-  Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take,
-           Strangers strangers = Strangers::kAnswer);
+  Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take);
   ~Acceptor() { Stop(); }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -56,24 +45,10 @@ class Acceptor {
   void TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer);
   bool Shed(int listener);
 
-  // A connection whose first bytes are not there yet.
-  struct Silent {
-    int listener, fd;
-    std::string host;
-    TimePoint until;
-  };
-  // False: nothing has arrived yet. Otherwise the connection was handed on or answered.
-  bool Greet(const Silent& connection);
-  void Answer(const Silent& connection, std::string_view stranger);
-  void GreetAll(TimePoint now);
-
-  std::vector<ListenSocket> listeners_;     // the loop's while it runs
-  std::vector<Silent> silent_;              // the loop's while it runs
-  TimePoint next_line_ = TimePoint::min();  // the loop's: when strangers may be logged again
+  std::vector<ListenSocket> listeners_;  // the loop's while it runs
 
   ConnectionTable connections_;
   const Take take_;
-  const Strangers strangers_;
   int reserve_ = -1;  // a descriptor to accept with when there is no other
   int wake_ = -1;     // eventfd
   std::thread thread_;

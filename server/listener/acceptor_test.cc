@@ -93,9 +93,6 @@ Seen Read(const File& file) {
 // Of a socket that no other process has.
 std::string AbstractName() { return absl::StrCat("floe_acceptor_test_", getpid()); }
 
-// Whoever has the connections writes nothing to them.
-bool Quiet(uint16_t, const std::function<bool()>& send) { return send(); }
-
 // An acceptor that greets each connection with a byte and keeps it.
 class AcceptorTest : public testing::Test {
  protected:
@@ -217,52 +214,15 @@ TEST_F(AcceptorTest, WithoutFileDescriptorsConnectionsAreRefusedAndLaterTakenAga
   EXPECT_EQ(Read(lucky), Seen::kByte);
 }
 
-TEST_F(AcceptorTest, ClientsGetOneFarewellAndMayLeave) {
+TEST_F(AcceptorTest, WaitsForTheEndOfWhatIsOpen) {
   Open("127.0.0.1:0");
-  File client = Connected(address_);
+  const File client = Connected(address_);
   ASSERT_EQ(Read(client), Seen::kByte);
   acceptor_->Stop();
-  acceptor_->connections().SendFarewell("?", Quiet, std::chrono::hours(1),
-                                        Clock::Steady().Now());  // it is too new
-  uint16_t port = 0;
-  const auto busy = [&port](uint16_t of, const auto&) {
-    port = of;
-    return false;
-  };
-  acceptor_->connections().SendFarewell("?", busy, Duration(-1), Clock::Steady().Now());
-  EXPECT_EQ(port, LocalPort(client));
-  for (int i = 0; i < 2; ++i)
-    acceptor_->connections().SendFarewell(".", Quiet, Duration(-1), TimePoint::max());
-  char got[8];
-  EXPECT_EQ(recv(client.fd(), got, sizeof got, 0), 1);
-  EXPECT_EQ(got[0], '.');
-  acceptor_->connections().AwaitClosed(Clock::Steady().Now());
+  acceptor_->connections().AwaitClosed(Clock::Steady().Now());  // it returns
   std::thread waiting([&] { acceptor_->connections().AwaitClosed(TimePoint::max()); });
-  client.Close();
   CloseTaken(0);
   waiting.join();
-}
-
-TEST_F(AcceptorTest, AClientThatReadsNothingGetsNoFarewell) {
-  Open("unix-abstract:" + AbstractName());
-  const File client = ConnectedUnix(AbstractName(), true);
-  ASSERT_EQ(Read(client), Seen::kByte);
-  const std::string much(4096, 'm');
-  {
-    MutexLock lock(mutex_);
-    while (send(taken_.at(0).fd(), much.data(), much.size(), MSG_DONTWAIT) > 0) {
-    }
-  }
-  acceptor_->Stop();
-  acceptor_->connections().SendFarewell(".", Quiet, Duration(-1), Clock::Steady().Now());
-  CloseTaken(0);
-  char last = 0;
-  for (char bytes[4096];;) {
-    const ssize_t n = recv(client.fd(), bytes, sizeof bytes, 0);
-    if (n <= 0) break;
-    last = bytes[n - 1];
-  }
-  EXPECT_EQ(last, 'm');
 }
 
 TEST_F(AcceptorTest, AConnectionCanBeCut) {

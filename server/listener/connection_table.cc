@@ -1,11 +1,8 @@
-// The table of open connections: counts them per address, finds closed ones by their inodes, and
-// says farewell to them when the server stops.
+// The table of open connections: counts them per address, and finds closed ones by their inodes.
 #include "server/listener/connection_table.h"
 
-#include <linux/sockios.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,14 +26,6 @@ int64_t ConnectionsThatFit() {
     return std::numeric_limits<int64_t>::max();
   const auto most = static_cast<int64_t>(files.rlim_cur);
   return std::max(most - kOtherFiles, most / 2);
-}
-
-// Whether a short message is sure to fit as a whole.
-bool IsNearlyEmpty(int fd) {
-  int queued = 0, room = 0;
-  socklen_t size = sizeof room;
-  return ioctl(fd, SIOCOUTQ, &queued) == 0 &&
-         getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size) == 0 && queued <= room / 8;
 }
 
 bool InodeOf(int fd, ino_t* inode) {
@@ -68,7 +57,7 @@ bool ConnectionTable::Add(int fd, const std::string& host, uint16_t port) {
   MutexLock lock(mutex_);
   Remove(fd);  // its number is new, so the connection that had it is closed
   if (!HasRoom(host)) return false;
-  Connection added = {0, host, port, Clock::Steady().Now()};
+  Connection added = {0, host, port};
   if (!InodeOf(fd, &added.inode)) return true;
   if (!host.empty()) ++by_host_[host];
   open_[fd] = std::move(added);
@@ -146,20 +135,6 @@ void ConnectionTable::VisitUntil(TimePoint deadline,
     if (Clock::Steady().Now() >= deadline) return;
     poll(nullptr, 0, kPollMillis);
   }
-}
-
-void ConnectionTable::SendFarewell(std::string_view farewell, const Aside& aside, Duration settled,
-                                   TimePoint deadline) {
-  VisitUntil(deadline, [&](int fd, Connection* connection) {
-    if (connection->has_farewell) return true;
-    const auto say = [&farewell, fd] {
-      return IsNearlyEmpty(fd) &&
-             send(fd, farewell.data(), farewell.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
-    };
-    connection->has_farewell =
-        Clock::Steady().Now() - connection->since > settled && aside(connection->port, say);
-    return connection->has_farewell;
-  });
 }
 
 void ConnectionTable::AwaitClosed(TimePoint deadline) {

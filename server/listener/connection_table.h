@@ -45,16 +45,6 @@ class ConnectionTable {
   // Logs the refusals so far, at most one line in ten seconds.
   void LogRefusals();
 
-  // Calls `send` and returns its result, unless the owner of the connections of this port (0: they
-  // have none) is writing a reply to them. Then it returns false at once.
-  using Aside = std::function<bool(uint16_t port, const std::function<bool()>& send)>;
-
-  // Writes `farewell`, which is short, to each open connection once, beside what its owner writes.
-  // It must not land inside the owner's data. So it waits while `aside` refuses, while a connection
-  // is younger than `settled`, and while its socket holds much unsent data. At `deadline` the
-  // remaining connections get none.
-  void SendFarewell(std::string_view farewell, const Aside& aside, Duration settled,
-                    TimePoint deadline);
   // Returns when the owners have closed all connections, or at `deadline`.
   void AwaitClosed(TimePoint deadline);
   // Makes the clients seem to have left, and awaits the end of all connections, or `deadline`.
@@ -73,8 +63,6 @@ class ConnectionTable {
     ino_t inode;
     std::string host;  // of TCP clients
     uint16_t port;     // of TCP clients
-    TimePoint since;
-    bool has_farewell = false;
   };
 
   bool HasRoom(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

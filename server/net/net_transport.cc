@@ -128,7 +128,6 @@ class EpollTransport final : public NetTransport {
     return acceptor_ == nullptr ? 0 : acceptor_->connections().limits().max_connections;
   }
   absl::Status CheckTurning() const override;
-  absl::StatusOr<int> ConnectInside() override;
   void Shutdown(TimePoint deadline) override;
   const EndCounts& ends() const override { return shared_.ends; }
 
@@ -144,7 +143,6 @@ class EpollTransport final : public NetTransport {
   NetShared shared_;
   std::vector<std::string> addresses_;
   std::map<int, ListenerSpec> specs_;  // by the listener's descriptor
-  ListenerRoles inside_;               // of connections inside the process
   std::vector<std::unique_ptr<LoopOfConnections>> loops_;
   std::atomic<size_t> next_loop_{0};
   bool stopped_ = false;
@@ -156,11 +154,10 @@ class EpollTransport final : public NetTransport {
 };
 
 void EpollTransport::Hand(int listener_fd, int fd) {
-  const auto spec = specs_.find(listener_fd);
-  const bool inside = spec == specs_.end();
-  PeerIdentity who = IdentityOf(fd, inside ? inside_ : spec->second.roles);
+  const ListenerSpec& spec = specs_.at(listener_fd);
+  PeerIdentity who = IdentityOf(fd, spec.roles);
   std::shared_ptr<ssl_ctx_st> tls;
-  if (!inside && spec->second.tls.context != nullptr) tls = spec->second.tls.context();
+  if (spec.tls.context != nullptr) tls = spec.tls.context();
   LoopOfConnections* const to = loops_[next_loop_++ % loops_.size()].get();
   to->loop->Post(std::make_shared<NewConnection>(fd, std::move(who), std::move(tls), &shared_, to));
 }
@@ -176,14 +173,6 @@ absl::Status EpollTransport::CheckTurning() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> EpollTransport::ConnectInside() {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
-    return absl::ErrnoToStatus(errno, "a connection inside the process");
-  Hand(-1, ends[0]);
-  return ends[1];
-}
-
 absl::Status EpollTransport::Start(const std::vector<ListenerSpec>& listeners) {
   if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
   std::vector<ListenSocket> sockets;
@@ -193,7 +182,6 @@ absl::Status EpollTransport::Start(const std::vector<ListenerSpec>& listeners) {
     specs_[socket.fd()] = listener;
     sockets.push_back(std::move(socket));
   }
-  inside_ = listeners.front().roles;
   FLOE_RETURN_IF_ERROR(shared_.helpers.Start());
   constexpr int kCpusForTwo = 4;
   const int loops = FindUsableCpus().count() >= kCpusForTwo ? 2 : 1;
@@ -202,9 +190,9 @@ absl::Status EpollTransport::Start(const std::vector<ListenerSpec>& listeners) {
     FLOE_RETURN_IF_ERROR(made->loop->Start());
     loops_.push_back(std::move(made));
   }
-  acceptor_ = std::make_unique<Acceptor>(
-      std::move(sockets), options_.connections,
-      [this](int listener_fd, int fd) { Hand(listener_fd, fd); }, Acceptor::Strangers::kHandOn);
+  acceptor_ =
+      std::make_unique<Acceptor>(std::move(sockets), options_.connections,
+                                 [this](int listener_fd, int fd) { Hand(listener_fd, fd); });
   FLOE_RETURN_IF_ERROR(cutter_.Start());
   return acceptor_->Start();
 }

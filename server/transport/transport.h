@@ -29,8 +29,6 @@ struct ConnectionTimes {
 struct TransportOptions {
   // Larger requests are refused with RESOURCE_EXHAUSTED.
   int64_t max_message_bytes = int64_t{256} << 20;
-  // Bytes of all requests that are still arriving; 0: no limit.
-  int64_t max_arriving_bytes = 0;
   CallLimits calls;
   ConnectionTimes times;
   // Accepts requests compressed with gzip, of up to max_message_bytes unpacked.
@@ -41,7 +39,7 @@ struct TransportOptions {
 };
 
 // How a listener proves who it is, and whom it asks for the same. `context` gives OpenSSL's for a
-// new connection, never null, on any thread; empty: plain text. grpc++ speaks only that.
+// new connection, never null, on any thread; empty: plain text.
 struct TlsSpec {
   std::function<std::shared_ptr<ssl_ctx_st>()> context;
 };
@@ -54,8 +52,8 @@ struct ListenerSpec {
   ListenerRoles roles = {};  // to whom calls that come by it are offered
 };
 
-// Threading: Start, then from any thread addresses(), connections() and ConnectInside();
-// Shutdown once or more, from any thread that serves no call.
+// Threading: Start, then from any thread addresses() and connections(); Shutdown once or more, from
+// any thread that serves no call.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -72,10 +70,6 @@ class Transport {
 
   // UNAVAILABLE: a thread that serves connections has been at one piece of work for too long.
   virtual absl::Status CheckTurning() const { return absl::OkStatus(); }
-
-  // A new connection to this server that bypasses its listeners and their limits. Returns the
-  // other end, non-blocking, which the caller owns. Its calls have the roles of the first listener.
-  virtual absl::StatusOr<int> ConnectInside() = 0;
 
   // Accepts no new connections and asks clients to leave. Ends streams with UNAVAILABLE once their
   // written messages are sent. Refuses new calls of clients that stay with UNAVAILABLE. Waits for

@@ -92,22 +92,8 @@ def identity_model(folder):
         f.write(graph.as_graph_def().SerializeToString())
 
 
-def knows(flag):
-    """Whether floed has the flag; a wrong command line ends in 2, and one without a model in 1."""
-    return subprocess.run([FLOED, flag], capture_output=True, check=False).returncode == 1
-
-
-def has_transport(name):
-    """Whether this floed can be told to use it; one that has no such flag has grpc++ alone."""
-    return name == "grpcpp" or knows(f"--transport={name}")
-
-
-def floed_arguments(transport):
-    return [f"--transport={transport}"] if knows("--transport=grpcpp") else []
-
-
 @contextlib.contextmanager
-def serve_floed(folder, transport, server="", tls=None):
+def serve_floed(folder, server="", tls=None):
     """`tls`: paths (certificate, key, ca) of make_certificates."""
     identity_model(folder)
     config = os.path.join(folder, "floe.yaml")
@@ -115,7 +101,7 @@ def serve_floed(folder, transport, server="", tls=None):
         f.write(f"server: {{{server}}}\nmodels:\n  - {{name: digits, base_path: {MNIST}/models/mnist_beginner}}\n"
                 f"  - {{name: wide, base_path: {folder}/wide}}\n")
     more = [f"--tls_certificate={tls[0]}", f"--tls_key={tls[1]}"] if tls else []
-    floed = Floed("--config", config, *floed_arguments(transport), *more, wait=False)
+    floed = Floed("--config", config, *more, wait=False)
     target = Target(floed.target, tls[2] if tls else "", "localhost" if tls else "", floed.process.pid)
     try:
         with target.channel() as channel:

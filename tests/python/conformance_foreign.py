@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asks floed what foreign HTTP/2 stacks, proxies and TLS scanners ask, as far as they are installed.
 
-    $(scripts/pyenv.sh) tests/python/conformance_foreign.py [--transport NAME] [--target HOST:PORT] [NAME...]
+    $(scripts/pyenv.sh) tests/python/conformance_foreign.py [--target HOST:PORT] [NAME...]
 
 Prints a line for each: its version, and "ok", what went wrong, or "not installed". Exits with 1 if one went wrong.
 apt: nghttp2-client, haproxy, nginx-light, sslscan, testssl.sh, ruby-grpc, golang-go with golang-google-grpc-dev.
@@ -192,26 +192,23 @@ def ask(name, target, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join(NAMES))
-    parser.add_argument("--transport", default="")
     parser.add_argument("--target", help="a server that runs already, with the model `wide`")
     args = parser.parse_args()
     wrong = False
-    transports = [args.transport] if args.transport else [t for t in ("grpcpp", "net") if conformance.has_transport(t)]
-    for transport in ["given"] if args.target else transports:
-        for tls in (False, True):
-            names = [name for name in args.names or NAMES if ("TLS" in getattr(Foreign, name).__doc__) == tls]
-            if not names or (tls and transport != "net"):
-                continue
-            with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-                if args.target:
-                    target = Target(args.target)
-                else:
-                    certificates = conformance.make_certificates(folder) if tls else None
-                    target, _ = stack.enter_context(conformance.serve_floed(folder, transport, tls=certificates))
-                for name in names:
-                    line, bad = ask(name, target, folder)
-                    wrong |= bad
-                    print(f"{transport}{' with TLS' if tls else ''}: {name}: {line}", flush=True)
+    for tls in (False, True):
+        names = [name for name in args.names or NAMES if ("TLS" in getattr(Foreign, name).__doc__) == tls]
+        if not names:
+            continue
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            if args.target:
+                target = Target(args.target)
+            else:
+                certificates = conformance.make_certificates(folder) if tls else None
+                target, _ = stack.enter_context(conformance.serve_floed(folder, tls=certificates))
+            for name in names:
+                line, bad = ask(name, target, folder)
+                wrong |= bad
+                print(f"{name}{' (TLS)' if tls else ''}: {line}", flush=True)
     return 1 if wrong else 0
 
 

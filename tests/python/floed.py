@@ -23,9 +23,6 @@ FLOECTL = os.path.join(os.path.dirname(FLOED), "floectl")
 CONFIG = os.path.join(ROOT, "config/floe.yaml")
 MNIST = os.path.join(ROOT, "examples/mnist")
 MODELS = ("mnist_beginner", "mnist_conv")
-# "net" or "grpcpp": which transport the servers of a run have; floed's own choice otherwise.
-NET = os.environ.get("FLOE_TRANSPORT") == "net"
-TRANSPORT = [f"--transport={os.environ['FLOE_TRANSPORT']}"] if "FLOE_TRANSPORT" in os.environ else []
 START_SECONDS = 120  # sanitizers are slow
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -110,7 +107,7 @@ class Floed:
         self.log_path = os.path.join(self.folder, "log")
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [*under, program, *TRANSPORT, "--enable_health_watch", *args, f"--bind_address={address}", f"--port={self.port}"],
+                [*under, program, "--enable_health_watch", *args, f"--bind_address={address}", f"--port={self.port}"],
                 stdout=log, stderr=log, env={**os.environ, **(env or {})})
         atexit.register(self.process.kill)  # of a test that failed
         if wait:

@@ -244,9 +244,7 @@ FLOODS = ("literal", "fields", "empty", "references", "resets", "provoked", "pin
 
 @pytest.fixture(scope="module")
 def net(tmp_path_factory):
-    if not conformance.has_transport("net"):
-        pytest.skip("needs a floed with --transport=net")
-    with conformance.serve_floed(str(tmp_path_factory.mktemp("net")), "net") as (target, floed):
+    with conformance.serve_floed(str(tmp_path_factory.mktemp("net"))) as (target, floed):
         neighbour(floed)
         yield target
 

@@ -31,7 +31,7 @@ def write(root, path, text):
     ("runtime/plan_test.cc", "model/import/import.h", True),
     ("server/api/infer_call.cc", "server/transport/transport.h", False),
     ("server/api/infer_call.cc", "grpcpp/grpcpp.h", False),
-    ("server/transport/grpcpp/server.cc", "grpcpp/grpcpp.h", True),
+    ("server/transport/tests/server.cc", "grpcpp/grpcpp.h", True),
     ("server/scheduling/scheduler.cc", "server/api/rpc.h", False),
     ("config/yaml.cc", "server/registry/registry.h", False),
     ("runtime/plan.cc", "hwy/highway.h", False),

@@ -1,5 +1,5 @@
 """Whether a server is a gRPC server, asked by several stacks: gRPC's own (sync, asyncio, and floectl's C++), grpclib on another
-HTTP/2 library, curl, and frames by hand. Run against each transport of floed, and against gRPC's own server for comparison.
+HTTP/2 library, curl, and frames by hand. Run against floed with and without TLS, and against gRPC's own server for comparison.
 
 FLOE_CONFORMANCE_TARGET=HOST:PORT[,CA.pem] asks a server that runs already, with the model `wide` of bench/attacks.py.
 FLOE_CONFORMANCE_FULL=1 takes minutes: messages up to 256 MB, 100,000 calls, a minute of expired deadlines, and gRPC's
@@ -18,13 +18,13 @@ from grpc_health.v1 import health_pb2
 from tensorflow_serving.apis import predict_pb2
 
 import http2
-from conformance import (CHECK, CONTENT, MB, PREDICT, WATCH, Target, check_echo, echo, gather, has_transport, make_certificates,
+from conformance import (CHECK, CONTENT, MB, PREDICT, WATCH, Target, check_echo, echo, gather, make_certificates,
                          request_of, serve_floed, serve_plain, values_of)
 from floed import FLOECTL
 
 FULL = bool(os.environ.get("FLOE_CONFORMANCE_FULL"))
 GIVEN = os.environ.get("FLOE_CONFORMANCE_TARGET", "")
-SERVERS = ["given"] if GIVEN else ["grpcpp", "net", "net-tls", *(["plain"] if FULL else [])]
+SERVERS = ["given"] if GIVEN else ["floed", "floed-tls", *(["plain"] if FULL else [])]
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -37,11 +37,9 @@ def target(request, tmp_path_factory):
         with serve_plain() as plain:
             yield plain
     else:
-        if not has_transport(kind.split("-")[0]):
-            pytest.skip("needs a floed with --transport=net")
         limits = "max_message_bytes: 512MiB, max_call_bytes: 4GiB, max_call_bytes_per_address: 4GiB, max_call_bytes_per_connection: 4GiB"
-        with serve_floed(folder, kind.split("-")[0], limits if FULL else "",
-                         make_certificates(folder) if kind == "net-tls" else None) as (floed, _):
+        with serve_floed(folder, limits if FULL else "",
+                         make_certificates(folder) if kind == "floed-tls" else None) as (floed, _):
             yield floed
 
 
@@ -268,12 +266,11 @@ def test_many_calls_over_one_connection_leave_nothing(target):
     assert grown < 8
 
 
-@pytest.mark.parametrize("transport", ["grpcpp", "net"])
-def test_calls_in_flight_survive_the_goodbye(transport, tmp_path):
+def test_calls_in_flight_survive_the_goodbye(tmp_path):
     """SIGTERM, which sends GOAWAY: all that was sent before is answered."""
-    if GIVEN or not has_transport(transport):
-        pytest.skip("needs a floed with --transport=net")
-    with serve_floed(str(tmp_path), transport) as (target, floed):
+    if GIVEN:
+        pytest.skip("ends the server")
+    with serve_floed(str(tmp_path)) as (target, floed):
         async def run():
             answered = []
             async with target.aio_channel() as channel:

@@ -43,7 +43,7 @@ def test_a_certificate_is_renewed_without_losing_a_connection(tmp_path, how):
         (tmp_path / folder).mkdir()
     tls, newer = (conformance.make_certificates(str(tmp_path / folder)) for folder in ("server", "newer"))
     before = certificate(tls[0])
-    with conformance.serve_floed(str(tmp_path), "net", tls=tls) as (target, floed), target.channel() as old:
+    with conformance.serve_floed(str(tmp_path), tls=tls) as (target, floed), target.channel() as old:
         assert served(target).strip() == before
         old.unary_unary(conformance.CHECK)(b"", timeout=30)
         replace(newer[:2], tls)
@@ -59,7 +59,7 @@ def test_wrong_files_keep_the_old_certificate(tmp_path):
         (tmp_path / folder).mkdir()
     tls, other = (conformance.make_certificates(str(tmp_path / folder)) for folder in ("server", "other"))
     before = certificate(tls[0])
-    with conformance.serve_floed(str(tmp_path), "net", tls=tls) as (target, floed):
+    with conformance.serve_floed(str(tmp_path), tls=tls) as (target, floed):
         replace(other[1:2], tls[1:2])  # a key of another certificate
         floed.process.send_signal(signal.SIGHUP)
         floed.wait_until(lambda: "not renewed" in ready(target)[1])

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 using CallHeads = TransportTest;
 
 // A method that refuses by the head of a call never sees its message.
-TEST_P(CallHeads, TheHeadOfACallOpensIt) {
+TEST_F(CallHeads, TheHeadOfACallOpensIt) {
   CallHead seen;
   methods_.Add(
       "/test/Guarded",
@@ -44,7 +44,7 @@ TEST_P(CallHeads, TheHeadOfACallOpensIt) {
   EXPECT_NE(seen.arrived, TimePoint::min());
 }
 
-TEST_P(CallHeads, AMethodHasALimitOfItsOwn) {
+TEST_F(CallHeads, AMethodHasALimitOfItsOwn) {
   methods_.AddUnary(
       "/test/Short",
       [](const CallHead&, const Message&, const auto& responder) {
@@ -58,7 +58,7 @@ TEST_P(CallHeads, AMethodHasALimitOfItsOwn) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_P(CallHeads, TrailersAreSentBesideTheStatus) {
+TEST_F(CallHeads, TrailersAreSentBesideTheStatus) {
   methods_.AddUnary("/test/Trailing", [](const CallHead&, const Message&, const auto& responder) {
     responder->Finish(absl::NotFoundError("gone"), {{"x-request-id", "7"}});
   });
@@ -85,7 +85,7 @@ class Pausing : public CallHandler {
   const std::shared_ptr<Responder> responder_;
 };
 
-TEST_P(CallHeads, StreamsPauseAndSayFarewell) {
+TEST_F(CallHeads, StreamsPauseAndSayFarewell) {
   std::shared_ptr<Responder> responder;
   methods_.AddStream("/test/Pause", [&](const CallHead&, std::shared_ptr<Responder> to) {
     responder = to;
@@ -106,8 +106,6 @@ TEST_P(CallHeads, StreamsPauseAndSayFarewell) {
   EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(stream.received, ElementsAre("a more", "b more", "farewell"));
 }
-
-FLOE_FOR_EACH_TRANSPORT(CallHeads);
 
 }  // namespace
 }  // namespace floe::server

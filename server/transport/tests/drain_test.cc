@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "server/net/net_transport.h"
 #include "server/transport/tests/methods_for_test.h"
-#include "server/transport/tests/transports_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -100,9 +100,9 @@ class RawClient {
   std::vector<char> buffer_ = std::vector<char>(size_t{1} << 20);
 };
 
-using Drain = testing::TestWithParam<TestedTransport>;
+using Drain = testing::Test;
 
-TEST_P(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
+TEST_F(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
   TestMethods methods;
   methods.AddUnary("/test/Large", [](const CallHead&, const Message&, const auto& responder) {
     responder->Write(std::string(kReplyBytes, '\xee'));
@@ -110,7 +110,7 @@ TEST_P(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
   });
   TransportOptions options;
   options.time_to_leave = std::chrono::minutes(1);  // enough for all the calls, on any machine
-  const auto server = MakeTransport(GetParam(), methods, options);
+  const auto server = MakeNetTransport(methods, options);
   ASSERT_TRUE(server->Start({{"127.0.0.1:0"}}).ok());
   RawClient client(server->addresses().at(0));
   constexpr uint32_t kCalls = 64;
@@ -143,8 +143,6 @@ TEST_P(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
     shutting.join();
   }
 }
-
-FLOE_FOR_EACH_TRANSPORT(Drain);
 
 }  // namespace
 }  // namespace floe::server

@@ -62,7 +62,7 @@ class RolesOfListeners : public TransportTest {
 
 constexpr OfferedTo kNone = OfferedTo::kNobody;
 
-TEST_P(RolesOfListeners, EachOffersItsOwn) {
+TEST_F(RolesOfListeners, EachOffersItsOwn) {
   const std::map<std::string, ListenerRoles> kRoles = {
       {"infer", {OfferedTo::kAll, kNone, kNone}},
       {"read", {kNone, OfferedTo::kAll, kNone}},
@@ -96,7 +96,7 @@ TEST_P(RolesOfListeners, EachOffersItsOwn) {
   }
 }
 
-TEST_P(RolesOfListeners, AllServersOfATransportEndTogether) {
+TEST_F(RolesOfListeners, AllServersOfATransportEndTogether) {
   std::vector<ListenerSpec> listeners = Kinds("infer", {OfferedTo::kAll, kNone, kNone});
   for (const ListenerSpec& one : Kinds("read", {kNone, OfferedTo::kAll, kNone}))
     listeners.push_back(one);
@@ -113,8 +113,6 @@ TEST_P(RolesOfListeners, AllServersOfATransportEndTogether) {
   shutting.join();
   ASSERT_TRUE(held->done.Reaches(1));
 }
-
-FLOE_FOR_EACH_TRANSPORT(RolesOfListeners);
 
 }  // namespace
 }  // namespace floe::server

@@ -16,8 +16,8 @@
 
 #include "base/mutex.h"
 #include "base/retry_after.h"
+#include "server/net/net_transport.h"
 #include "server/transport/tests/methods_for_test.h"
-#include "server/transport/tests/transports_for_test.h"
 
 namespace floe::server {
 
@@ -147,7 +147,7 @@ class EchoHandler : public CallHandler {
   Event& over_;
 };
 
-class TransportTest : public testing::TestWithParam<TestedTransport> {
+class TransportTest : public testing::Test {
  protected:
   TransportTest() {
     methods_.AddUnary("/test/Echo",
@@ -187,7 +187,7 @@ class TransportTest : public testing::TestWithParam<TestedTransport> {
   }
 
   std::unique_ptr<Transport> Make(const TransportOptions& options = {}) {
-    return MakeTransport(GetParam(), methods_, options);
+    return MakeNetTransport(methods_, options);
   }
   void Open(TransportOptions options = {}, const std::string& listener = "127.0.0.1:0") {
     transport_ = Make(options);

@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST_P(TransportTest, UnaryRoundTrips) {
+TEST_F(TransportTest, UnaryRoundTrips) {
   Open();
   for (const size_t size : {size_t{0}, size_t{5}, size_t{511}, size_t{100000}, size_t{3000000}}) {
     std::string message(size, 'a');
@@ -35,7 +35,7 @@ TEST_P(TransportTest, UnaryRoundTrips) {
   }
 }
 
-TEST_P(TransportTest, ErrorsKeepCodeAndMessage) {
+TEST_F(TransportTest, ErrorsKeepCodeAndMessage) {
   Open();
   const auto failed = Finished("/test/Fail", "x\xc3\xa4");
   EXPECT_EQ(failed->status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -50,7 +50,7 @@ TEST_P(TransportTest, ErrorsKeepCodeAndMessage) {
 }
 
 // A client that retries would wait for minutes if nobody told it when to come again.
-TEST_P(TransportTest, RefusalsSayWhenToComeAgain) {
+TEST_F(TransportTest, RefusalsSayWhenToComeAgain) {
   Open();
   const auto refused = Finished("/test/FullAtFirst", "x");
   EXPECT_EQ(refused->status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -68,7 +68,7 @@ TEST_P(TransportTest, RefusalsSayWhenToComeAgain) {
   EXPECT_EQ(calls_, 2);
 }
 
-TEST_P(TransportTest, TooLargeARequestNamesTheFlag) {
+TEST_F(TransportTest, TooLargeARequestNamesTheFlag) {
   TransportOptions options;
   options.max_message_bytes = 1000;
   Open(options);
@@ -83,7 +83,7 @@ TEST_P(TransportTest, TooLargeARequestNamesTheFlag) {
   }
 }
 
-TEST_P(TransportTest, MetadataAndDeadlineArrive) {
+TEST_F(TransportTest, MetadataAndDeadlineArrive) {
   Open();
   auto with = std::make_unique<ClientCall>();
   with->context.AddMetadata("floe-reply", "content");
@@ -119,7 +119,7 @@ TEST_P(TransportTest, MetadataAndDeadlineArrive) {
   EXPECT_EQ(without->status.error_code(), grpc::StatusCode::ABORTED);
 }
 
-TEST_P(TransportTest, ACallersDepartureRaisesTheToken) {
+TEST_F(TransportTest, ACallersDepartureRaisesTheToken) {
   Open();
   const auto call = Call("/test/Hold", "m");
   ASSERT_TRUE(arrived_.Reaches(1));
@@ -134,7 +134,7 @@ TEST_P(TransportTest, ACallersDepartureRaisesTheToken) {
   responder->Finish(absl::InternalError("twice"));
 }
 
-TEST_P(TransportTest, APassedDeadlineRaisesTheToken) {
+TEST_F(TransportTest, APassedDeadlineRaisesTheToken) {
   Open();
   ASSERT_TRUE(Finished("/test/Echo", "m")->status.ok());  // connected
   auto call = std::make_unique<ClientCall>();
@@ -147,7 +147,7 @@ TEST_P(TransportTest, APassedDeadlineRaisesTheToken) {
   TakeHeld().second->Finish(absl::DeadlineExceededError("late"));
 }
 
-TEST_P(TransportTest, NoMessageIsAnError) {
+TEST_F(TransportTest, NoMessageIsAnError) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Echo");
@@ -157,7 +157,7 @@ TEST_P(TransportTest, NoMessageIsAnError) {
   EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_P(TransportTest, StreamsBothWays) {
+TEST_F(TransportTest, StreamsBothWays) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -172,7 +172,7 @@ TEST_P(TransportTest, StreamsBothWays) {
   EXPECT_TRUE(over_.Reaches(1));
 }
 
-TEST_P(TransportTest, ManyWritesAtOnceKeepTheirOrder) {
+TEST_F(TransportTest, ManyWritesAtOnceKeepTheirOrder) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -188,7 +188,7 @@ TEST_P(TransportTest, ManyWritesAtOnceKeepTheirOrder) {
   }
 }
 
-TEST_P(TransportTest, StreamsEndWithErrors) {
+TEST_F(TransportTest, StreamsEndWithErrors) {
   Open();
   ClientStream failing, large;
   failing.Start(stub_.get(), "/test/Chat");
@@ -204,7 +204,7 @@ TEST_P(TransportTest, StreamsEndWithErrors) {
   EXPECT_TRUE(over_.Reaches(2));
 }
 
-TEST_P(TransportTest, ACancelledStreamIsOver) {
+TEST_F(TransportTest, ACancelledStreamIsOver) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -217,7 +217,7 @@ TEST_P(TransportTest, ACancelledStreamIsOver) {
   EXPECT_TRUE(over_.Reaches(1));
 }
 
-TEST_P(TransportTest, ManyCallsAtOnce) {
+TEST_F(TransportTest, ManyCallsAtOnce) {
   Open();
   constexpr int kCalls = 100;
   std::vector<std::unique_ptr<ClientCall>> calls;
@@ -243,7 +243,7 @@ TEST_P(TransportTest, ManyCallsAtOnce) {
   }
 }
 
-TEST_P(TransportTest, ShutdownWaitsForCallsAndEndsStreams) {
+TEST_F(TransportTest, ShutdownWaitsForCallsAndEndsStreams) {
   Open();
   ClientStream stream;
   stream.Start(stub_.get(), "/test/Chat");
@@ -271,7 +271,7 @@ TEST_P(TransportTest, ShutdownWaitsForCallsAndEndsStreams) {
   EXPECT_EQ(Finished("/test/Echo", "x")->status.error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_P(TransportTest, RunningOutOfMemoryEndsTheCallAlone) {
+TEST_F(TransportTest, RunningOutOfMemoryEndsTheCallAlone) {
   Open();
   EXPECT_EQ(Finished("/test/OutOfMemory", "m")->status.error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -279,7 +279,7 @@ TEST_P(TransportTest, RunningOutOfMemoryEndsTheCallAlone) {
   transport_->Shutdown(TimePoint::max());  // which waits for calls that have not ended
 }
 
-TEST_P(TransportTest, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
+TEST_F(TransportTest, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
   TransportOptions options;
   options.time_to_leave = 2 * kPatience;
   Open(options);
@@ -313,7 +313,7 @@ TEST_P(TransportTest, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
   shutting.join();
 }
 
-TEST_P(TransportTest, ShutdownCancelsAtItsDeadline) {
+TEST_F(TransportTest, ShutdownCancelsAtItsDeadline) {
   Open();
   const auto call = Call("/test/Hold", "m");
   ASSERT_TRUE(arrived_.Reaches(1));
@@ -326,7 +326,7 @@ TEST_P(TransportTest, ShutdownCancelsAtItsDeadline) {
   transport_->Shutdown(Soon());  // again: nothing is left to do
 }
 
-TEST_P(TransportTest, Listeners) {
+TEST_F(TransportTest, Listeners) {
   Open();
   EXPECT_THAT(transport_->addresses(), ElementsAre(StartsWith("127.0.0.1:")));
   auto second = Make();
@@ -347,10 +347,9 @@ TEST_P(TransportTest, Listeners) {
   }
 }
 
-TEST_P(TransportTest, ChannelArgumentsReachGrpc) {
-  transport_ =
-      MakeTransport(GetParam(), methods_, {},
-                    {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}});
+TEST_F(TransportTest, ChannelArgumentsReachGrpc) {
+  transport_ = MakeNetTransport(
+      methods_, {}, {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}});
   ASSERT_TRUE(transport_->Start({{"127.0.0.1:0"}}).ok());
   Connect(transport_->addresses().at(0));
   const auto first = Call("/test/Hold", "1");
@@ -364,8 +363,6 @@ TEST_P(TransportTest, ChannelArgumentsReachGrpc) {
   TakeHeld().second->Finish(absl::AbortedError("enough"));
   ASSERT_TRUE(first->done.Reaches(1));
 }
-
-FLOE_FOR_EACH_TRANSPORT(TransportTest);
 
 }  // namespace
 }  // namespace floe::server

@@ -1,0 +1,30 @@
+#include "base/program_start.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "absl/synchronization/mutex.h"
+
+// jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the
+// threads which load and unload models hold for milliseconds (its arenas are shared, and trimmed
+// under their locks). What is freed goes back to the system after a second, in jemalloc's own
+// threads.
+extern "C" const char* malloc_conf;
+const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,narenas:2";
+
+// Started without one of the standard streams, the next file or connection would get its number,
+// and what is logged. Called before the libraries' own initializers, some of which open files.
+static void OpenStandardStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);  // the lowest that is free
+}
+[[gnu::section(".preinit_array"),
+  gnu::used]] static void (*const open_standard_streams)() = OpenStandardStreams;
+
+namespace floe {
+
+void SkipDeadlockDetection() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
+
+}  // namespace floe
