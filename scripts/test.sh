@@ -99,9 +99,12 @@ mutants() {
 # build PRESET [TARGET...]
 build() { configure "$1" && ninja -k 0 -C "build/$1" "${@:2}"; }
 
-# clang-tidy wants to know how each source is compiled. Without it, what scripts/quickstart.sh compiled is kept.
-build_release() {
-  configure_release ${ci:+-DFLOE_UNITY=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON} && ninja -k 0 -C build/release
+build_release() { configure_release && ninja -k 0 -C build/release; }
+
+# clang-tidy wants to know how each source is compiled by itself. Nothing is compiled for it: build/release has the generated headers.
+tidy() {
+  configure release -B build/tidy -DFLOE_UNITY=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON && rm -rf build/tidy/proto_gen &&
+    ln -s ../release/proto_gen build/tidy/proto_gen && scripts/check_clang.py tidy build/tidy "$@"
 }
 
 # Files that differ from the commit this work started from, one a line; empty where that is unknown.
@@ -123,7 +126,7 @@ static_checks() {
     fi
   fi
   check clang-format scripts/check_clang.py format "${files[@]}"
-  check clang-tidy scripts/check_clang.py tidy build/release "${files[@]}"
+  check clang-tidy tidy "${files[@]}"
 }
 
 install_and_unit() {
@@ -145,7 +148,7 @@ install_and_unit() {
 }
 
 check "build release" build_release
-FLOE_DIFFERENTIAL_MINUTES=${ci:+3} FLOE_KERAS_MINUTES=${ci:+3} FLOE_SWEEP_EVERY=${full:+1} run_tests release build/release
+FLOE_DIFFERENTIAL_MINUTES=${full:+10} FLOE_KERAS_MINUTES=${full:+10} FLOE_SWEEP_EVERY=${full:+1} run_tests release build/release
 if [ -n "$ci" ]; then
   check "include directions" scripts/check_includes.py
   check "file and function sizes" scripts/check_sizes.py
@@ -162,9 +165,9 @@ if [ -n "$ci" ]; then
   run_tests asan-ubsan build/asan-ubsan -LE 'load|long'
   # What shares data between threads; kernels and importers do not, and are slow to build. The accept loop looks at
   # descriptors that others may have closed, by design, which ThreadSanitizer takes for a race.
-  check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests
+  check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests listener_tests net_tests daemon_tests
   TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt \
-    run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
+    run_tests tsan build/tsan -R '^(base|model|runtime|serving|api|listener|net|daemon)$'
   [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
   [ -z "$full" ] || [ -n "$offline" ] || check "conformance" conformance
   [ -z "$full" ] || check "mutants" mutants

@@ -20,8 +20,9 @@ constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 }  // namespace
 
-Connection::Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared,
-                       std::shared_ptr<Loop> loop, std::function<void(Connection*)> on_closed)
+Connection::Connection(int fd, PeerIdentity who, const std::shared_ptr<ssl_ctx_st>& tls,
+                       NetShared* shared, std::shared_ptr<Loop> loop,
+                       std::function<void(Connection*)> on_closed)
     : fd_(fd),
       who_(std::move(who)),
       shared_(*shared),

@@ -42,7 +42,7 @@ class Connection final : public Loop::Watcher {
  public:
   // Owns `fd`. `on_closed` is called once, and has the loop forget it.
   // `tls`: the context of its listener; null: plain text.
-  Connection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared,
+  Connection(int fd, PeerIdentity who, const std::shared_ptr<ssl_ctx_st>& tls, NetShared* shared,
              std::shared_ptr<Loop> loop, std::function<void(Connection*)> on_closed);
   ~Connection() override;
 

@@ -61,7 +61,7 @@ class NewConnection final : public Loop::Task {
   void Run() override {
     const int fd = std::exchange(fd_, -1);
     auto made =
-        std::make_unique<Connection>(fd, std::move(who_), std::move(tls_), &shared_, to_.loop,
+        std::make_unique<Connection>(fd, std::move(who_), tls_, &shared_, to_.loop,
                                      [to = &to_](Connection* closed) { to->Forget(closed); });
     Connection* const connection = made.get();
     to_.connections[connection] = std::move(made);
