@@ -38,9 +38,9 @@ void Reset(int fd) {
 
 }  // namespace
 
-Acceptor::Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take)
+Acceptor::Acceptor(std::vector<ListenSocket> listeners, ConnectionTable* connections, Take take)
     : listeners_(std::move(listeners)),
-      connections_(limits),
+      connections_(*connections),
       take_(std::move(take)),
       reserve_(OpenReserve()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}

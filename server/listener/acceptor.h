@@ -24,7 +24,8 @@ class Acceptor {
   // Owns `fd` from then on: a connected, non-blocking, close-on-exec socket.
   using Take = std::function<void(int listener_fd, int fd)>;
 
-  Acceptor(std::vector<ListenSocket> listeners, ConnectionLimits limits, Take take);
+  // `connections` outlives it: those that were accepted.
+  Acceptor(std::vector<ListenSocket> listeners, ConnectionTable* connections, Take take);
   ~Acceptor() { Stop(); }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -36,9 +37,6 @@ class Acceptor {
   // and closes the listeners.
   void Stop();
 
-  // Those that were accepted.
-  ConnectionTable& connections() { return connections_; }
-
  private:
   void Loop();
   bool AcceptOne(int listener);
@@ -47,7 +45,7 @@ class Acceptor {
 
   std::vector<ListenSocket> listeners_;  // the loop's while it runs
 
-  ConnectionTable connections_;
+  ConnectionTable& connections_;
   const Take take_;
   int reserve_ = -1;  // a descriptor to accept with when there is no other
   int wake_ = -1;     // eventfd

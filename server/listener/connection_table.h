@@ -1,10 +1,7 @@
 // ConnectionTable: the open connections of a server's listeners, their limits and their end.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -30,8 +27,7 @@ struct ListenerCounts {
   int64_t refused() const { return refused_total + refused_address + refused_files; }
 };
 
-// Knows open connections by their descriptors. Their owner closes them without a message, so the
-// table finds closed ones by the socket's inode when a limit is reached.
+// Knows open connections by their descriptors. Who owns a connection removes it before closing it.
 // Threading: any thread.
 class ConnectionTable {
  public:
@@ -39,7 +35,9 @@ class ConnectionTable {
   explicit ConnectionTable(ConnectionLimits limits);
 
   // Adds a connection that was just accepted. False: a limit is reached, and `fd` is the caller's.
+  // `host` and `port`: a TCP client's; "" and 0 of unix sockets.
   bool Add(int fd, const std::string& host, uint16_t port);
+  void Remove(int fd);
   // A connection was refused because no descriptor was left.
   void CountRefusedForFiles();
   // Logs the refusals so far, at most one line in ten seconds.
@@ -55,30 +53,25 @@ class ConnectionTable {
   // Bytes that this client has acknowledged; 0 if there is no such connection.
   int64_t BytesAcknowledged(std::string_view host, uint16_t port) const;
 
-  ListenerCounts Counts();
+  ListenerCounts Counts() const;
   const ConnectionLimits& limits() const { return limits_; }
 
  private:
   struct Connection {
-    ino_t inode;
-    std::string host;  // of TCP clients
-    uint16_t port;     // of TCP clients
+    std::string host;
+    uint16_t port;
   };
 
+  // Counts a refusal where there is none.
   bool HasRoom(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Remove(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int Find(std::string_view host, uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Calls `visit` for every open connection, again and again until all its results are true or
-  // `deadline` is over; at least once.
-  void VisitUntil(TimePoint deadline, const std::function<bool(int fd, Connection*)>& visit);
 
   ConnectionLimits limits_;
   mutable Mutex mutex_;
+  CondVar empty_;
   std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int64_t> by_host_ ABSL_GUARDED_BY(mutex_);
   ListenerCounts counts_ ABSL_GUARDED_BY(mutex_);
-  TimePoint next_scan_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
   TimePoint next_line_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
 };
 

@@ -12,13 +12,12 @@ constexpr Duration kLastBytes = std::chrono::seconds(1);
 
 // Clients finish their calls, take the next ones elsewhere, and close the connection.
 void AskClientsToLeave(const DrainedServer& server, TimePoint deadline) {
-  ConnectionTable& connections = server.acceptor.connections();
   server.ask_to_leave(deadline);
   server.end_streams();  // they would keep their connections
   int64_t calls = -1;
   while (calls != server.gate.entered() && Clock::Steady().Now() < deadline) {
     calls = server.gate.entered();
-    connections.AwaitClosed(std::min(deadline, Clock::Steady().Now() + kQuiet));
+    server.connections.AwaitClosed(std::min(deadline, Clock::Steady().Now() + kQuiet));
   }
 }
 
@@ -28,7 +27,7 @@ void Drain(const DrainedServer& server, TimePoint deadline) {
   server.acceptor.Stop();
   AskClientsToLeave(server, std::min(deadline, Clock::Steady().Now() + server.time_to_leave));
   server.gate.CloseAndWait(deadline);
-  server.acceptor.connections().CloseAll(std::min(deadline, Clock::Steady().Now() + kLastBytes));
+  server.connections.CloseAll(std::min(deadline, Clock::Steady().Now() + kLastBytes));
 }
 
 }  // namespace floe::server

@@ -12,6 +12,7 @@ namespace floe::server {
 // A server's parts. They outlive Drain.
 struct DrainedServer {
   Acceptor& acceptor;
+  ConnectionTable& connections;
   CallGate& gate;
   // Asks all clients to leave, in the transport's protocol; returns by the time it is given.
   std::function<void(TimePoint until)> ask_to_leave;

@@ -36,7 +36,9 @@ Connection::Connection(int fd, PeerIdentity who, const std::shared_ptr<ssl_ctx_s
 }
 
 Connection::~Connection() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0) return;
+  shared_.connections.Remove(fd_);
+  close(fd_);
 }
 
 ssize_t Connection::ReadSome(char* to, size_t room) {
@@ -149,6 +151,7 @@ void Connection::Close(EndReason reason) {
   for (int i = 0; i < 16 && recv(fd_, unread.data(), unread.size(), MSG_DONTWAIT) > 0; ++i) {
   }
   loop_->Unwatch(fd_);
+  shared_.connections.Remove(fd_);
   close(std::exchange(fd_, -1));
   on_closed_(this);
 }

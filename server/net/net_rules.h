@@ -11,6 +11,7 @@
 #include "server/api/rpc.h"
 #include "server/listener/call_book.h"
 #include "server/listener/call_gate.h"
+#include "server/listener/connection_table.h"
 #include "server/net/ends.h"
 #include "server/transport/transport.h"
 
@@ -33,11 +34,13 @@ struct NetLimits {
 
 // Outlives the connections.
 struct NetShared {
-  NetShared(const MethodTable& m, const CallLimits& calls) : methods(m), book(calls) {}
+  NetShared(const MethodTable& m, const CallLimits& calls, ConnectionLimits open)
+      : methods(m), book(calls), connections(open) {}
   const MethodTable& methods;
   const HttpRoutes* routes = nullptr;  // null: HTTP/1.1 is not spoken
   NetLimits limits;
   CallBook book;
+  ConnectionTable connections;
   CallGate gate;
   EndCounts ends;
   std::atomic<bool> streams_end{false};  // the server stops: streams get no more messages

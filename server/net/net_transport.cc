@@ -56,7 +56,9 @@ class NewConnection final : public Loop::Task {
                 LoopOfConnections* to)
       : fd_(fd), who_(std::move(who)), tls_(std::move(tls)), shared_(*shared), to_(*to) {}
   ~NewConnection() override {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ < 0) return;
+    shared_.connections.Remove(fd_);
+    close(fd_);
   }
   void Run() override {
     const int fd = std::exchange(fd_, -1);
@@ -113,7 +115,7 @@ class EpollTransport final : public NetTransport {
  public:
   EpollTransport(const MethodTable& methods, const TransportOptions& options,
                  const ChannelArguments& arguments, const HttpRoutes* routes)
-      : options_(options), shared_(methods, options.calls) {
+      : options_(options), shared_(methods, options.calls, options.connections) {
     shared_.routes = routes;
     shared_.limits = LimitsOf(options, arguments);
   }
@@ -121,12 +123,8 @@ class EpollTransport final : public NetTransport {
 
   absl::Status Start(const std::vector<ListenerSpec>& listeners) override;
   std::vector<std::string> addresses() const override { return addresses_; }
-  ListenerCounts connections() const override {
-    return acceptor_ == nullptr ? ListenerCounts() : acceptor_->connections().Counts();
-  }
-  int64_t max_connections() const override {
-    return acceptor_ == nullptr ? 0 : acceptor_->connections().limits().max_connections;
-  }
+  ListenerCounts connections() const override { return shared_.connections.Counts(); }
+  int64_t max_connections() const override { return shared_.connections.limits().max_connections; }
   absl::Status CheckTurning() const override;
   void Shutdown(TimePoint deadline) override;
   const EndCounts& ends() const override { return shared_.ends; }
@@ -191,14 +189,14 @@ absl::Status EpollTransport::Start(const std::vector<ListenerSpec>& listeners) {
     loops_.push_back(std::move(made));
   }
   acceptor_ =
-      std::make_unique<Acceptor>(std::move(sockets), options_.connections,
+      std::make_unique<Acceptor>(std::move(sockets), &shared_.connections,
                                  [this](int listener_fd, int fd) { Hand(listener_fd, fd); });
   FLOE_RETURN_IF_ERROR(cutter_.Start());
   return acceptor_->Start();
 }
 
 void EpollTransport::CutOverdue() {
-  ConnectionTable& connections = acceptor_->connections();
+  ConnectionTable& connections = shared_.connections;
   const auto acknowledged = [&connections](const std::string& host, uint16_t port) {
     return connections.BytesAcknowledged(host, port);
   };
@@ -222,7 +220,7 @@ void EpollTransport::Shutdown(TimePoint deadline) {
       if (Protocol* const protocol = connection->protocol()) (protocol->*act)();
     });
   };
-  Drain({*acceptor_, shared_.gate,
+  Drain({*acceptor_, shared_.connections, shared_.gate,
          [&](TimePoint) {
            ForEach([](Connection* one) { one->NoteReason(EndReason::kDrain); });
            with_protocol(&Protocol::AskToLeave);
