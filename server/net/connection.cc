@@ -59,11 +59,13 @@ void Connection::OnReady() {
   if (is_closed()) return;
   thread_local std::array<char, kReadBytes> buffer;
   for (size_t reads = 0; reading_; ++reads) {
-    if (reads == kReadsATurn) {
+    const bool suspect = protocol_ != nullptr && protocol_->IsSuspect();
+    if (reads == kReadsATurn || (suspect && reads > 0)) {
       loop_->Again(this);
       break;
     }
-    const ssize_t size = ReadSome(buffer.data(), buffer.size());
+    const bool little = suspect || protocol_ == nullptr;
+    const ssize_t size = ReadSome(buffer.data(), little ? kSuspectBytes : buffer.size());
     if (size < 0) break;
     // What was answered before is still sent, to those who only stopped to send.
     reading_ = size > 0 && Take({buffer.data(), static_cast<size_t>(size)});

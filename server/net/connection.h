@@ -26,6 +26,9 @@ class Protocol {
   virtual void Fill(std::string* out, size_t most) = 0;
   // Nothing is left to do: the connection ends when all is sent.
   virtual bool IsOver() const = 0;
+  // What comes makes more work than its size says: little of it is read before others have their
+  // turn.
+  virtual bool IsSuspect() const { return false; }
   // The connection is gone, with all its calls.
   virtual void OnGone() = 0;
   // Asks the client to leave; calls that come still are served.
@@ -67,6 +70,7 @@ class Connection final : public Loop::Watcher {
  private:
   // Of what is received or sent at once; more waits for another turn.
   static constexpr size_t kReadBytes = size_t{64} << 10, kReadsATurn = 8;
+  static constexpr size_t kSuspectBytes = size_t{4} << 10;  // of a new connection too
   static constexpr size_t kWriteBytes = size_t{128} << 10;
 
   // -1: none now; 0: no more will come.

@@ -26,6 +26,7 @@ class TokenBucket {
     return tokens_ >= 0;
   }
   void Give(int64_t tokens) { tokens_ = std::min(most_, tokens_ + tokens); }
+  int64_t missing() const { return most_ - tokens_; }
 
  private:
   const int64_t most_, per_second_;
@@ -49,6 +50,8 @@ class FloodGuard {
   bool OnHeader(size_t bytes, TimePoint now) {
     return frames_.Take(static_cast<int64_t>(bytes / kHeaderBytes), now);
   }
+  // It has sent frames that bring nothing, more than clients that work do.
+  bool IsSuspect() const { return frames_.missing() > 200; }
   // A call was opened, or data was sent.
   void OnWork() { frames_.Give(8); }
 

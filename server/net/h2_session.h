@@ -27,6 +27,7 @@ class H2Session final : public Protocol {
   bool Receive(std::string_view bytes) override;
   void Fill(std::string* out, size_t most) override;
   bool IsOver() const override;
+  bool IsSuspect() const override { return guard_.IsSuspect(); }
   void OnGone() override;
   void AskToLeave() override;
   void EndStreams() override;
