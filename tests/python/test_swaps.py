@@ -23,7 +23,8 @@ def test_versions_are_found_by_polling():
 def test_memory_comes_back():
     figures = swaps.run(swaps=100, clients=2, kib=16384)
     assert figures["problems"] == []
-    assert figures["rss_growth_percent"] < 2, figures["rss_kib"]
+    # A hundred versions of 16 MiB were swapped; looks differ by a MiB.
+    assert figures["rss_kib_at_end"] - figures["rss_kib_at_start"] < 2048, figures["rss_kib"]
 
 
 def test_a_bad_file_changes_nothing(tmp_path):
