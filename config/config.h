@@ -192,6 +192,9 @@ struct ListenConfig {
   int64_t connection_age_seconds = 0;
   int64_t keepalive_seconds = 120;
   int64_t send_timeout_seconds = 60;
+  int64_t http_port = 0;
+  int64_t http_max_body_bytes = int64_t{64} << 20;
+  int64_t http_timeout_ms = 30000;
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 

@@ -271,8 +271,8 @@ TEST(Config, KeysOfOtherServersAreExplained) {
                         HasSubstr("docs/monitoring.md")),
                   AllOf(StartsWith("f.yaml:4: auth: floed does not ask callers"),
                         HasSubstr("docs/security.md")),
-                  AllOf(StartsWith("f.yaml:5: rest_port: there is no REST API"),
-                        HasSubstr("server.port"))));
+                  AllOf(StartsWith("f.yaml:5: rest_port: the REST API is served at server.port"),
+                        HasSubstr("server.http_port"))));
 }
 
 TEST(Config, UnknownKeysNameTheNearestOnlyIfItIsLikeThem) {

@@ -46,7 +46,7 @@ ServerKeyList DeviceKeys() {
 
 ServerKeyList ListenKeys() {
   return {
-      {FLOE_KEY(server.port), Whole{{0, 65535}}, "TCP port for gRPC; 0: no TCP"},
+      {FLOE_KEY(server.port), Whole{{0, 65535}}, "TCP port for gRPC and HTTP; 0: no TCP"},
       {FLOE_KEY(server.bind_address), AnyText(),
        "Address to listen on; beyond loopback it needs `insecure_public`"},
       {FLOE_KEY(server.grpc_socket_path), AnyText(),
@@ -93,6 +93,12 @@ ServerKeyList ListenKeys() {
        "A quiet client is pinged after this time and has 20 seconds to answer; 0: never"},
       {FLOE_KEY(server.send_timeout_seconds), Whole{kConnectionSeconds},
        "A connection is closed when its client reads nothing for this time; 0: never"},
+      {FLOE_KEY(server.http_port), Whole{{0, 65535}},
+       "Another TCP port for the same, as clients of REST expect one; 0: none"},
+      {FLOE_KEY(server.http_max_body_bytes), Bytes{{1024, std::numeric_limits<int32_t>::max()}},
+       "Largest body of a REST request, packed or not; larger ones end in 413"},
+      {FLOE_KEY(server.http_timeout_ms), Whole{{1, 86'400'000}},
+       "Time for a REST request's answer, which ends in 504 otherwise"},
       {"server.reply", FLOE_FIELD(reply), OneOf{{"typed", "content"}},
        "How replies carry numbers unless the model says: typed values or `tensor_content`"},
   };
@@ -271,8 +277,8 @@ constexpr char kNoAuth[] =
 constexpr char kNoMetrics[] =
     "there is no port for metrics; `floectl status --json` has the numbers "
     "(docs/monitoring.md)";
-constexpr char kNoRest[] =
-    "there is no REST API; clients call gRPC at server.port (docs/serving.md)";
+constexpr char kRest[] =
+    "the REST API is served at server.port, and at server.http_port if that is set (docs/rest.md)";
 constexpr char kAddress[] = "the address is server.bind_address, as a flag --bind_address";
 constexpr char kPort[] = "the port is server.port, as a flag --port";
 
@@ -296,11 +302,10 @@ std::map<std::string, const char*> NotKeys() {
       {"metrics_port", kNoMetrics},
       {"prometheus", kNoMetrics},
       {"monitoring", kNoMetrics},
-      {"rest", kNoRest},
-      {"rest_port", kNoRest},
-      {"rest_api_port", kNoRest},
-      {"http", kNoRest},
-      {"http_port", kNoRest},
+      {"rest", kRest},
+      {"rest_port", kRest},
+      {"rest_api_port", kRest},
+      {"http", kRest},
       {"host", kAddress},
       {"address", kAddress},
       {"bind", kAddress},

@@ -36,14 +36,15 @@ bool HasPort(const std::string& address) {
 
 void CheckListen(const ServerConfig& config, std::vector<std::string>* errors) {
   const ListenConfig& listen = config.server;
-  if (listen.port == 0 && listen.grpc_socket_path.empty())
+  const bool tcp = listen.port != 0 || listen.http_port != 0;
+  if (!tcp && listen.grpc_socket_path.empty())
     errors->push_back(absl::StrCat(At(config, "server.port"),
                                    "nothing to listen on; set port, or grpc_socket_path, or both"));
   const std::string address = Quoted(listen.bind_address);
   if (HasPort(listen.bind_address))
     errors->push_back(absl::StrCat(At(config, "server.bind_address"), address,
                                    " has a port, which belongs to server.port (--port)"));
-  else if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public &&
+  else if (tcp && !IsLoopback(listen.bind_address) && !listen.insecure_public &&
            !listen.tls.is_on())
     errors->push_back(
         absl::StrCat(At(config, "server.bind_address"), address,

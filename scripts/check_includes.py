@@ -68,6 +68,7 @@ LIBRARIES = {
     r"boost/": ["server/scheduling", "server/net"],
     r"nghttp2/": ["server/net"],
     r"openssl/": ["server/net"],
+    r"simdjson": ["server/api/rest", "bench"],
     r"hdf5|H5": ["model/import/keras/hdf5", "model/import/keras/hdf5_file_test.cc"],
     r"zip\.h$": ["model/import/keras", "cli", "tests"],
     r"nlohmann/": ["model/import/keras", "cli", "tests"],

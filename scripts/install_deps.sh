@@ -7,7 +7,7 @@ set -euo pipefail
 build_packages=(
   ca-certificates ccache cmake g++ libabsl-dev libbenchmark-dev libboost-dev libcli11-dev libeigen3-dev libfarmhash-dev libgmock-dev libgrpc++-dev
   libgtest-dev libhdf5-dev libhwy-dev libicu-dev libjemalloc-dev libjpeg62-turbo-dev libnghttp2-dev libopenblas0-pthread libpng-dev
-  libprotobuf-dev libre2-dev libsnappy-dev libspdlog-dev libssl-dev libsystemd-dev
+  libprotobuf-dev libre2-dev libsimdjson-dev libsnappy-dev libspdlog-dev libssl-dev libsystemd-dev
   libxxhash-dev libyaml-cpp-dev libzip-dev lld ninja-build nlohmann-json3-dev pkg-config protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
 check_packages=(

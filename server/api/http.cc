@@ -2,16 +2,22 @@
 #include "server/api/http.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/quoted.h"
+#include "base/retry_after.h"
+#include "server/api/rest/json_text.h"
 
 namespace floe::server {
 namespace {
+
+constexpr size_t kMostErrorBytes = 4096;
 
 std::vector<std::string> SegmentsOf(const std::string& path) { return absl::StrSplit(path, '/'); }
 
@@ -40,11 +46,26 @@ bool MethodFits(const std::string& route, const std::string& method) {
   return route == method || (route == "GET" && method == "HEAD");
 }
 
-HttpReply RefusalOf(int status, std::string reason) {
+HttpReply RefusalOf(int status, const std::string& reason) {
   HttpReply reply;
   reply.status = status;
   reply.body = absl::StrCat(reason, "\n");
   return reply;
+}
+
+// Clients of these expect JSON, whatever the answer is.
+bool IsRestPath(const std::string& path) {
+  return absl::StartsWith(path, "/v1/") || absl::StartsWith(path, "/v2/");
+}
+
+HttpReply InFormOf(const std::string& path, HttpReply refusal) {
+  if (!IsRestPath(path)) return refusal;
+  refusal.body.pop_back();
+  std::string body = R"({"error":)";
+  AppendJsonString(refusal.body, &body);
+  refusal.body = body + "}\n";
+  refusal.content_type = "application/json";
+  return refusal;
 }
 
 class AnswerAtEnd : public HttpHandler {
@@ -117,15 +138,17 @@ std::shared_ptr<HttpHandler> HttpRoutes::Open(HttpHead head,
                                               int64_t* max_body_bytes) const {
   *max_body_bytes = 0;
   Match match = Find(head.method, head.path);
-  if (match.route == nullptr) return responder->Send(std::move(match.refusal)), nullptr;
+  const auto refuse = [&](HttpReply refusal) {
+    responder->Send(InFormOf(head.path, std::move(refusal)));
+    return nullptr;
+  };
+  if (match.route == nullptr) return refuse(std::move(match.refusal));
   const HttpRoute& route = *match.route;
   if (const absl::Status status = CheckRole(head.roles, route.role, head.local); !status.ok())
-    return responder->Send(RefusalOf(403, std::string(status.message()))), nullptr;
-  if (head.content_length.value_or(0) > route.max_body_bytes) {
-    responder->Send(RefusalOf(413, absl::StrCat("the body has ", *head.content_length,
-                                                " bytes; this path takes ", route.max_body_bytes)));
-    return nullptr;
-  }
+    return refuse(RefusalOf(403, std::string(status.message())));
+  if (head.content_length.value_or(0) > route.max_body_bytes)
+    return refuse(RefusalOf(413, absl::StrCat("the body has ", *head.content_length,
+                                              " bytes; this path takes ", route.max_body_bytes)));
   *max_body_bytes = route.max_body_bytes;
   head.names = std::move(match.names);
   return route.open(head, responder);
@@ -199,6 +222,28 @@ int HttpStatusOf(absl::StatusCode code) {
     default:
       return 500;
   }
+}
+
+HttpReply JsonReply(int status, std::string body) {
+  HttpReply reply;
+  reply.status = status;
+  reply.body = std::move(body);
+  reply.content_type = "application/json";
+  return reply;
+}
+
+HttpReply ErrorReply(const absl::Status& status) {
+  const absl::string_view said = status.message();
+  std::string body = R"({"error":)";
+  AppendJsonString(Printable({said.data(), said.size()}, kMostErrorBytes), &body);
+  HttpReply reply = JsonReply(HttpStatusOf(status.code()), body + "}\n");
+  const auto wait = RetryAfter(status);
+  if (wait.has_value() || absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(
+        wait.value_or(std::chrono::milliseconds(1000)));  // fields have whole ones
+    reply.fields.emplace_back("Retry-After", absl::StrCat(std::max<int64_t>(1, seconds.count())));
+  }
+  return reply;
 }
 
 }  // namespace floe::server

@@ -122,4 +122,8 @@ bool DecodePercent(std::string_view text, std::string* out);
 // gRPC's codes as HTTP's, as gRPC's own gateways have them: INVALID_ARGUMENT is 400.
 int HttpStatusOf(absl::StatusCode code);
 
+HttpReply JsonReply(int status, std::string body);
+// {"error": "..."} with HttpStatusOf, and Retry-After where trying again may help.
+HttpReply ErrorReply(const absl::Status& status);
+
 }  // namespace floe::server

@@ -30,8 +30,7 @@
 namespace floe::server {
 namespace {
 
-// Larger messages are decoded on threads beside the transport's, so many of them.
-constexpr size_t kSmallMessage = size_t{1} << 20;
+// Messages that take long are decoded on threads beside the transport's, so many of them.
 constexpr int kDecodeThreads = 2;
 
 // What clients of gRPC receive at most unless they ask for more.
@@ -61,9 +60,8 @@ std::string NewRequestId() {
 
 // What all calls of a method use.
 struct Shared {
-  Shared(const ApiContext& api, OpenCodec open)
+  explicit Shared(const ApiContext& api)
       : context(api),
-        open_codec(std::move(open)),
         decoders(std::make_unique<TaskThreadPool>(kDecodeThreads, ThreadTraits{"decode", 0, {}})),
         started(decoders->Start()) {}
 
@@ -81,7 +79,6 @@ struct Shared {
   }
 
   const ApiContext context;
-  const OpenCodec open_codec;
   const std::unique_ptr<TaskThreadPool> decoders;
   const absl::Status started;  // the decoders
   mutable std::atomic<int64_t> second{0};
@@ -99,15 +96,16 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   InferCall(const Shared& shared, std::shared_ptr<Responder> responder)
       : shared_(shared), responder_(std::move(responder)) {}
 
+  using MakeCodec = absl::FunctionRef<absl::Status(CodecPlace* place)>;
   // An error that names the request.
-  absl::Status Open(const CallHead& head);
+  absl::Status Open(const CallHead& head, MakeCodec make_codec);
   void OnMessage(Message message) override;
   absl::Status OnRefused(const absl::Status& status) override { return Refused(status); }
 
  private:
   // Decodes the message and hands the request to its model.
   void Submit();
-  absl::Status TryOpen(const CallHead& head);
+  absl::Status TryOpen(const CallHead& head, MakeCodec make_codec);
   absl::Status TrySubmit();
   void Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings);
   absl::Status Write(Outputs outputs);
@@ -128,14 +126,14 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   std::string_view model_;  // as the message names it
 };
 
-absl::Status InferCall::Open(const CallHead& head) {
+absl::Status InferCall::Open(const CallHead& head, MakeCodec make_codec) {
   request_id_ = head.request_id;
-  const absl::Status status = TryOpen(head);
+  const absl::Status status = TryOpen(head, make_codec);
   return status.ok() ? status : Refused(status);
 }
 
-absl::Status InferCall::TryOpen(const CallHead& head) {
-  FLOE_RETURN_IF_ERROR(shared_.open_codec(head, &codec_));
+absl::Status InferCall::TryOpen(const CallHead& head, MakeCodec make_codec) {
+  FLOE_RETURN_IF_ERROR(make_codec(&codec_));
   FLOE_ASSIGN_OR_RETURN(made_.priority, PriorityOf(head));
   made_.deadline = head.deadline;
   made_.cancel = head.cancel;
@@ -148,7 +146,7 @@ absl::Status InferCall::TryOpen(const CallHead& head) {
 
 void InferCall::OnMessage(Message message) {
   message_ = std::move(message);
-  if (message_.bytes.size() <= kSmallMessage) return Submit();
+  if (!codec_->IsSlow(message_.bytes)) return Submit();
   if (!shared_.started.ok()) return Finish(shared_.started);
   shared_.decoders->Post([self = shared_from_this()] { self->Submit(); });
 }
@@ -249,7 +247,7 @@ void InferCall::LogIfSlow(const Timings& timings) {
 
 // The error is made by the client, so that only this line can tell an operator of it.
 void InferCall::LogIfLarge(size_t reply_bytes) {
-  if (reply_bytes <= kUsualReplyLimit) return;
+  if (reply_bytes <= kUsualReplyLimit || !codec_->HasReplyLimit()) return;
   if (!shared_.TakeLargeReply(asked_.model->info().name)) return;
   spdlog::info(
       "{}: a reply has {:.1f} MiB; gRPC clients refuse replies of more than {} MiB "
@@ -261,14 +259,22 @@ void InferCall::LogIfLarge(size_t reply_bytes) {
 
 }  // namespace
 
+OpenInference InferenceDoor(const ApiContext& context) {
+  return [shared = std::make_shared<const Shared>(context)](
+             const CallHead& head, std::shared_ptr<Responder> responder,
+             InferCall::MakeCodec make_codec) -> absl::StatusOr<std::shared_ptr<CallHandler>> {
+    auto call = std::make_shared<InferCall>(*shared, std::move(responder));
+    FLOE_RETURN_IF_ERROR(call->Open(head, make_codec));
+    return call;
+  };
+}
+
 Method InferMethod(const ApiContext& context, OpenCodec open) {
-  const auto shared = std::make_shared<const Shared>(context, std::move(open));
   return {{MethodKind::kUnary, MethodRole::kInference},
-          [shared](const CallHead& head, std::shared_ptr<Responder> responder)
-              -> absl::StatusOr<std::shared_ptr<CallHandler>> {
-            auto call = std::make_shared<InferCall>(*shared, std::move(responder));
-            FLOE_RETURN_IF_ERROR(call->Open(head));
-            return call;
+          [door = InferenceDoor(context), open = std::move(open)](
+              const CallHead& head, std::shared_ptr<Responder> responder) {
+            return door(head, std::move(responder),
+                        [&](CodecPlace* place) { return open(head, place); });
           }};
 }
 

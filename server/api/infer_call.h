@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ class InferCodec {
   virtual absl::Status Decode(std::string_view message, FindServed find, Inference* asked) = 0;
   // Outputs to bytes, in place of what `*reply` holds. Afterwards the call is over.
   virtual absl::Status Encode(const Inference& asked, Outputs outputs, std::string* reply) = 0;
+  // Whether Decode takes so long that the transport's thread should not do it.
+  virtual bool IsSlow(std::string_view message) const { return message.size() > kSmallMessage; }
+  // Whether clients refuse large replies unless they are told not to, as those of gRPC do.
+  virtual bool HasReplyLimit() const { return true; }
+
+  static constexpr size_t kSmallMessage = size_t{1} << 20;
 };
 
 // Where a call keeps its codec: in its own memory.
@@ -58,6 +65,13 @@ class CodecPlace {
 
 // Makes the codec of a call, or refuses the call by its head.
 using OpenCodec = std::function<absl::Status(const CallHead& head, CodecPlace* place)>;
+
+// Opens a call whose codec `open` makes, for doors whose calls have more than a CallHead to say
+// what is asked. As a Method otherwise; who calls it checks the role.
+using OpenInference = std::function<absl::StatusOr<std::shared_ptr<CallHandler>>(
+    const CallHead& head, std::shared_ptr<Responder> responder,
+    absl::FunctionRef<absl::Status(CodecPlace* place)> open)>;
+OpenInference InferenceDoor(const ApiContext& context);
 
 // A unary inference RPC. Its caller may set the metadata floe-priority. Errors and lines about slow
 // requests name the request's id. The reply may come from a worker's thread.

@@ -12,6 +12,12 @@ namespace floe::server {
 
 namespace {
 
+// A text that the caller chose, for messages and the log.
+std::string Kept(std::string_view value) {
+  constexpr size_t kMostBytes = 128;
+  return Printable(value.substr(0, kMostBytes), 3 * kMostBytes);
+}
+
 class FunctionCall : public CallHandler {
  public:
   FunctionCall(const UnaryFunction& function, CallHead head, std::shared_ptr<Responder> responder)
@@ -27,6 +33,16 @@ class FunctionCall : public CallHandler {
 };
 
 }  // namespace
+
+void AddMetadata(std::string_view key, std::string_view value, CallHead* head) {
+  if (key.starts_with("floe-")) {
+    head->metadata.emplace_back(key, value);
+  } else if (key == kRequestIdKey) {
+    head->request_id = Kept(value);
+  } else if (key == "traceparent") {
+    head->traceparent = Kept(value);
+  }
+}
 
 Method UnaryMethod(MethodRole role, UnaryFunction function, int64_t max_bytes) {
   const auto kept = std::make_shared<const UnaryFunction>(std::move(function));
@@ -64,11 +80,11 @@ std::vector<std::string> MethodTable::Paths() const {
 absl::Status UnknownMethodError(const MethodTable& table, const std::string& path) {
   constexpr size_t kShown = 200;  // a path is the caller's text and may be long
   const std::string shown = path.substr(0, kShown);
-  // The paths of TensorFlow Serving's and KServe's REST APIs.
   if (shown.starts_with("/v1/") || shown.starts_with("/v2/"))
     return absl::UnimplementedError(
-        absl::StrCat("there is no REST API here, as ", Quoted(shown),
-                     " belongs to one: clients call gRPC (docs/serving.md)"));
+        absl::StrCat(Quoted(shown),
+                     " belongs to the REST API, which is served over HTTP/1.1 and not "
+                     "over HTTP/2 (docs/rest.md); with curl: --http1.1"));
   return absl::UnimplementedError(
       absl::StrCat("this server has no method ", Quoted(shown),
                    "; nearest: ", QuotedList(NearestNames(shown, table.Paths()))));

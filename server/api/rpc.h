@@ -50,6 +50,9 @@ struct CallHead {
   }
 };
 
+// Notes what methods may ask for: "floe-..." keys, the request id and the trace context.
+void AddMetadata(std::string_view key, std::string_view value, CallHead* head);
+
 // A received message: contiguous bytes kept alive by `owner`.
 struct Message {
   std::string_view bytes;

@@ -144,7 +144,7 @@ TEST_F(Services, KnownButNotOffered) {
             HasSubstr("'/tensorflow.serving.PredictionService/Predict'")));
   for (const char* path : {"/v1/models/m:predict", "/v2/health/ready"})
     EXPECT_THAT(UnknownMethodError(table_, path).ToString(),
-                AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("there is no REST API here")));
+                AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("belongs to the REST API")));
 }
 
 HealthCheckResponse::ServingStatus StatusIn(const std::string& bytes) {

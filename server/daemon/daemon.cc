@@ -22,6 +22,7 @@
 #include "kernels/cpu/gemm/openblas.h"
 #include "server/api/api.h"
 #include "server/api/http_health.h"
+#include "server/api/rest/rest.h"
 #include "server/daemon/config_watch.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
@@ -89,6 +90,14 @@ TransportOptions TransportOptionsOf(const ServerConfig& config) {
   options.compression = listen.enable_compression;
   options.connections = {listen.max_connections, listen.max_connections_per_address,
                          Seconds(listen.send_timeout_seconds)};
+  return options;
+}
+
+RestOptions RestOptionsOf(const ListenConfig& listen) {
+  RestOptions options;
+  options.max_body_bytes = listen.http_max_body_bytes;
+  if (listen.http_timeout_ms > 0)
+    options.timeout = std::chrono::milliseconds(listen.http_timeout_ms);
   return options;
 }
 
@@ -188,6 +197,7 @@ class Daemon {
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
     AddHealthRoutes(
         health_, [this] { return tls_.Detail(); }, &routes_);
+    AddServingRoutes(api, RestOptionsOf(config_.server), &routes_);
     transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));

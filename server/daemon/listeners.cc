@@ -29,9 +29,18 @@ ListenerRoles RolesOf(const ListenConfig& config) {
   return roles;
 }
 
+// All of them serve all of it.
+std::vector<int64_t> PortsOf(const ListenConfig& config) {
+  std::vector<int64_t> ports;
+  if (config.port != 0) ports.push_back(config.port);
+  if (config.http_port != 0 && config.http_port != config.port) ports.push_back(config.http_port);
+  return ports;
+}
+
 std::vector<std::string> AddressesOf(const ListenConfig& config) {
   std::vector<std::string> addresses;
-  if (config.port != 0) addresses.push_back(HostPort(config.bind_address, config.port));
+  for (const int64_t port : PortsOf(config))
+    addresses.push_back(HostPort(config.bind_address, port));
   const std::string& path = config.grpc_socket_path;
   if (!path.empty())
     addresses.push_back(path[0] == '@' ? "unix-abstract:" + path.substr(1) : "unix:" + path);
@@ -66,10 +75,10 @@ std::vector<ListenerSpec> ListenersOf(const ListenConfig& config,
 
 std::vector<std::string> DescribeListeners(const ListenConfig& config) {
   std::vector<std::string> lines;
-  if (config.port != 0) {
+  for (const int64_t port : PortsOf(config)) {
     const bool loopback = IsLoopback(config.bind_address);
     lines.push_back(absl::StrCat(
-        "listening on ", HostPort(config.bind_address, config.port), " (gRPC, ",
+        "listening on ", HostPort(config.bind_address, port), " (gRPC and REST, ",
         config.tls.is_on() ? "TLS" : "plain text",
         loopback && config.tls.is_on() ? "; this machine only: --bind_address=0.0.0.0 opens it)"
         : loopback
@@ -77,7 +86,8 @@ std::vector<std::string> DescribeListeners(const ListenConfig& config) {
             : "; open to other machines)"));
   }
   if (!config.grpc_socket_path.empty())
-    lines.push_back(absl::StrCat("listening on unix socket ", config.grpc_socket_path, " (gRPC)"));
+    lines.push_back(
+        absl::StrCat("listening on unix socket ", config.grpc_socket_path, " (gRPC and REST)"));
   return lines;
 }
 
@@ -88,8 +98,8 @@ std::vector<std::string> DescribeActivated(const ListenConfig& config,
   for (const std::string& address : bound)
     lines.push_back(absl::StrCat("listening on ", address,
                                  config.tls.is_on() && !absl::StartsWith(address, "unix")
-                                     ? " (gRPC, TLS)"
-                                     : " (gRPC, plain text)",
+                                     ? " (gRPC and REST, TLS)"
+                                     : " (gRPC and REST, plain text)",
                                  ", a socket of the service manager; port, bind_address and "
                                  "grpc_socket_path have no effect"));
   return lines;

@@ -38,6 +38,12 @@ TEST(Listeners, Addresses) {
   config.bind_address = "0.0.0.0";
   config.port = 0;
   EXPECT_THAT(Addresses(config), ElementsAre("unix:/run/s"));
+  config.http_port = 7;
+  EXPECT_THAT(Addresses(config), ElementsAre("0.0.0.0:7", "unix:/run/s"));
+  config.port = 7;
+  EXPECT_THAT(Addresses(config), ElementsAre("0.0.0.0:7", "unix:/run/s"));
+  EXPECT_THAT(DescribeListeners(config), ElementsAre(HasSubstr("0.0.0.0:7"), HasSubstr("/run/s")));
+  config.port = config.http_port = 0;
   config.grpc_socket_path = "@floe";
   EXPECT_THAT(Addresses(config), ElementsAre("unix-abstract:floe"));
 }
@@ -86,9 +92,9 @@ TEST(Listeners, UnixSocketsStayPlainWhereTcpIsEncrypted) {
     for (const ListenerSpec& listener : ListenersOf(config, activated, tls))
       if (listener.tls.context != nullptr) encrypted.push_back(listener.address);
   EXPECT_THAT(encrypted, ElementsAre("127.0.0.1:8500", absl::StrCat("fd:", tcp)));
-  EXPECT_THAT(DescribeListeners(config),
-              ElementsAre(AllOf(HasSubstr("(gRPC, TLS"), Not(HasSubstr("--insecure_public"))),
-                          HasSubstr("unix socket")));
+  EXPECT_THAT(DescribeListeners(config), ElementsAre(AllOf(HasSubstr("(gRPC and REST, TLS"),
+                                                           Not(HasSubstr("--insecure_public"))),
+                                                     HasSubstr("unix socket")));
   EXPECT_THAT(DescribeActivated(config, {"unix:/s", "127.0.0.1:1"}),
               ElementsAre(HasSubstr("plain text"), HasSubstr("TLS")));
   for (const int fd : {sockets[0], sockets[1], tcp}) close(fd);

@@ -284,7 +284,7 @@ TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
   fails({"--host=h"}, 2, "floed has no flag '--host': the address is server.bind_address");
   fails({"-p", "8500"}, 2, "floed has no flag '-p': the port is server.port");
   fails({"--tls_cert"}, 2, "floed has no flag '--tls_cert'");
-  fails({"--rest_port=1"}, 2, "there is no REST API");
+  fails({"--rest_port=1"}, 2, "server.http_port");
   fails({"serve"}, 2, "floed takes no argument 'serve'");
   fails({"--log_level=loud"}, 2, "expected one of 'trace'");
   fails({"--grpc_max_message_bytes=1"}, 2, "from 1024");

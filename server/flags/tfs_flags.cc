@@ -15,17 +15,16 @@ struct Flag {
   const char* why;
 };
 
-constexpr char kNoRest[] = "there is no REST API";
+constexpr char kNoRest[] = "the REST API needs no threads of its own";
+constexpr char kNoCors[] = "no other site's pages may call this server";
 constexpr char kNoLite[] = "TensorFlow Lite models are not served";
 constexpr char kNoGpu[] = "floed has its own kernels; see --backend and --gpu_memory_limit";
 constexpr char kOwnCode[] = "models run on floe's own code, not TensorFlow's";
 constexpr char kOwnGraph[] = "only the graph of a model is kept in memory";
 
 constexpr Flag kFlags[] = {
-    {"rest_api_port", FlagKind::kInteger, kNoRest},
     {"rest_api_num_threads", FlagKind::kInteger, kNoRest},
-    {"rest_api_timeout_in_ms", FlagKind::kInteger, kNoRest},
-    {"rest_api_enable_cors_support", FlagKind::kSwitch, kNoRest},
+    {"rest_api_enable_cors_support", FlagKind::kSwitch, kNoCors},
     {"num_unload_threads", FlagKind::kInteger, "unloading never blocks serving"},
     {"flush_filesystem_caches", FlagKind::kSwitch, "the operating system caches model files"},
     {"grpc_max_threads", FlagKind::kInteger, "gRPC's threads never wait for a model"},

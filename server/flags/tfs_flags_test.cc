@@ -197,8 +197,8 @@ TEST(FlagsWithoutEffect, EachIsTakenInEverySpellingAndSaysWhy) {
 }
 
 TEST(FlagsWithoutEffect, ValuesOfAnotherKindAreMistakes) {
-  EXPECT_THAT(NotesOf({"--rest_api_port=1.5"}),
-              ElementsAre(HasSubstr("--rest_api_port: expected a whole number, got '1.5'")));
+  EXPECT_THAT(NotesOf({"--rest_api_num_threads=1.5"}),
+              ElementsAre(HasSubstr("--rest_api_num_threads: expected a whole number, got '1.5'")));
   EXPECT_THAT(NotesOf({"--per_process_gpu_memory_fraction=half"}),
               ElementsAre(HasSubstr("expected a number, got 'half'")));
   EXPECT_THAT(NotesOf({"--enable_profiler=2"}),

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "server/net/h2_session.h"
 #include "server/transport/call_text.h"
-#include "server/transport/gunzip.h"
+#include "server/api/gunzip.h"
 
 namespace floe::server {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "server/transport/gunzip.h"
+#include "server/api/gunzip.h"
 
 namespace floe::server {
 namespace {

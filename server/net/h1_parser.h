@@ -135,6 +135,7 @@ class H1Response {
   // A part of the body as it is to be sent. Empty parts, and those to HEAD, send nothing.
   std::string Part(std::string_view bytes) const;
   std::string End() const;
+  bool sends_body() const { return sends_body_; }  // after Head: not to HEAD, and not with a 204
   // After Head: whether the connection goes on.
   bool keeps_connection() const { return keeps_; }
 

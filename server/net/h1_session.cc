@@ -4,6 +4,8 @@
 #include <ctime>
 #include <utility>
 
+#include "server/transport/call_text.h"
+
 namespace floe::server {
 
 // A request and its answer. Held by the session until both are complete.
@@ -13,13 +15,32 @@ class H1Session::Exchange final : public HttpResponder,
                                   public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(H1Session* session, const H1Head& head)
-      : loop_(session->connection_.loop()), session_(session), response_(head) {}
+      : shared_(session->connection_.shared()),
+        loop_(session->connection_.loop()),
+        session_(session),
+        response_(head) {}
+  ~Exchange() override {
+    seat_.Leave();
+    if (in_gate_) shared_.gate.Leave();
+  }
+
+  // A request with a body counts as a call, until its answer is sent.
+  absl::Status Admit(const std::string& peer) {
+    if (!shared_.gate.Enter()) return ShuttingDownError();
+    in_gate_ = true;
+    return shared_.book.Take(peer, 0, &seat_);
+  }
+  absl::Status PayBody(size_t bytes) { return seat_.AddRequest(static_cast<int64_t>(bytes)); }
 
   void Send(HttpReply&& reply) override {
+    if (in_gate_)
+      if (const absl::Status paid = seat_.AddReply(static_cast<int64_t>(reply.body.size()));
+          !paid.ok())
+        reply = ErrorReply(paid);
     const auto size = static_cast<int64_t>(reply.body.size());
     MutexLock lock(mutex_);
     AddHead(reply, size);
-    out_ += response_.Part(reply.body);
+    if (response_.sends_body()) out_ += reply.body;
     Post(/*ended=*/true);
   }
   void Begin(HttpReply&& head) override {
@@ -44,7 +65,12 @@ class H1Session::Exchange final : public HttpResponder,
     {
       MutexLock lock(mutex_);
       posted_ = false;
-      if (session_ != nullptr) session_->out_ += out_;
+      if (session_ != nullptr) {
+        if (session_->out_.empty())
+          session_->out_.swap(out_);
+        else
+          session_->out_ += out_;
+      }
       out_.clear();
       ended = ended_;
     }
@@ -65,6 +91,7 @@ class H1Session::Exchange final : public HttpResponder,
   std::shared_ptr<HttpHandler> handler;
   std::shared_ptr<CancelToken> cancel;
   bool whole = false, answered = false;  // the request, the answer
+  bool drops_body = false;
 
  private:
   void AddHead(const HttpReply& reply, std::optional<int64_t> length)
@@ -82,8 +109,11 @@ class H1Session::Exchange final : public HttpResponder,
     if (!std::exchange(posted_, true)) loop_->Post(shared_from_this());
   }
 
+  NetShared& shared_;
   const std::shared_ptr<Loop> loop_;
   H1Session* session_;
+  CallSeat seat_;
+  bool in_gate_ = false;
   Mutex mutex_;
   H1Response response_ ABSL_GUARDED_BY(mutex_);
   std::string out_ ABSL_GUARDED_BY(mutex_);
@@ -98,6 +128,7 @@ H1Session::H1Session(Connection* connection)
 H1Session::~H1Session() { OnGone(); }
 
 bool H1Session::Receive(std::string_view bytes) {
+  if (lingers_) return true;
   if (waiting_.size() + bytes.size() > kMostWaiting && exchange_ != nullptr && exchange_->whole) {
     connection_.NoteReason(EndReason::kFrames);  // it asks without reading
     connection_.Close(EndReason::kFrames);
@@ -107,22 +138,22 @@ bool H1Session::Receive(std::string_view bytes) {
   Step();
   SetTimer();
   connection_.WantFlush();
-  return !closing_;
+  return !closing_ || lingers_;
 }
 
 void H1Session::Step() {
   size_t taken = 0;
-  while (!closing_ && (exchange_ == nullptr || !exchange_->whole)) {
+  while (!closing_ && !lingers_ && (exchange_ == nullptr || !exchange_->whole)) {
     const H1Parser::Step step = parser_.Next(std::string_view(waiting_).substr(taken));
     taken += step.taken;
     if (step.event == H1Parser::Event::kMore) break;
     if (step.event == H1Parser::Event::kHead) Open();
-    if (step.event == H1Parser::Event::kBody && exchange_->handler != nullptr)
-      exchange_->handler->OnBody(step.body);
+    if (step.event == H1Parser::Event::kBody) TakeBody(step.body);
     if (step.event == H1Parser::Event::kError) {
       out_ += H1Response::Refusal(parser_.error());
       connection_.NoteReason(EndReason::kStranger);
       closing_ = true;
+      if (exchange_ != nullptr) Linger();  // a body is too long, or broken
     }
     if (step.event != H1Parser::Event::kEnd) continue;
     exchange_->whole = true;
@@ -133,6 +164,16 @@ void H1Session::Step() {
       exchange_->handler->OnEnd();
   }
   waiting_.erase(0, taken);
+  if (lingers_) waiting_.clear();
+}
+
+void H1Session::TakeBody(std::string_view part) {
+  if (exchange_->handler == nullptr) return;
+  const absl::Status paid = exchange_->PayBody(part.size());
+  if (paid.ok()) return exchange_->handler->OnBody(part);
+  exchange_->Send(ErrorReply(paid));
+  std::exchange(exchange_->handler, nullptr)->OnDone();
+  Linger();
 }
 
 void H1Session::Open() {
@@ -155,6 +196,21 @@ void H1Session::Open() {
   int64_t most = 0;
   exchange_->handler = connection_.shared().routes->Open(std::move(asked), exchange_, &most);
   parser_.LimitBody(most);
+  if (exchange_->handler != nullptr && most > 0) {
+    if (const absl::Status status = exchange_->Admit(who.peer); !status.ok()) {
+      exchange_->Send(ErrorReply(status));
+      std::exchange(exchange_->handler, nullptr)->OnDone();
+    }
+  }
+  if (exchange_->handler == nullptr) {
+    // A short body of a request that was refused is read, so that the connection goes on.
+    exchange_->drops_body = !head.chunked && !head.expects_continue &&
+                            head.content_length.value_or(0) <= kMostDropped;
+    if (exchange_->drops_body)
+      parser_.LimitBody(kMostDropped);
+    else
+      Linger();
+  }
   if (exchange_->handler != nullptr && head.expects_continue) out_ += H1Response::Continue();
 }
 
@@ -163,28 +219,41 @@ void H1Session::Answered(Exchange* exchange) {
   if (exchange != exchange_.get()) return;
   exchange->answered = true;
   const bool stays = exchange->whole && exchange->keeps_connection();
-  if (!exchange->whole && parser_.head().content_length.value_or(0) == 0 && !parser_.head().chunked)
-    return;  // its end comes with this turn
-  std::exchange(exchange_, nullptr)->Detach();
+  if (!exchange->whole && (exchange->drops_body || !parser_.head().has_body()))
+    return;  // its end is still to come
+  if (!exchange->whole) Linger();
+  exchange_->Detach();
+  sending_.push_back(std::exchange(exchange_, nullptr));
   if (!stays) closing_ = true;
   if (!closing_) Step();
   SetTimer();
   connection_.WantFlush();
 }
 
-void H1Session::Fill(std::string* out, size_t most) {
-  if (gone_) return;
-  const size_t part = std::min(most, out_.size());
-  out->append(out_, 0, part);
-  out_.erase(0, part);
+void H1Session::Linger() {
+  lingers_ = true;
+  lingers_until_ = connection_.loop()->now() + connection_.shared().limits.times.handshake;
 }
 
-bool H1Session::IsOver() const { return gone_ || (closing_ && out_.empty()); }
+void H1Session::Fill(std::string* out, size_t most) {
+  if (gone_) return;
+  const size_t part = std::min(most, out_.size() - out_sent_);
+  out->append(out_, out_sent_, part);
+  out_sent_ += part;
+  if (out_sent_ < out_.size()) return;
+  out_sent_ = 0;
+  if (out_.size() > kMostKept) std::string().swap(out_);
+  out_.clear();
+  sending_.clear();
+}
+
+bool H1Session::IsOver() const { return gone_ || (closing_ && out_.empty() && !lingers_); }
 
 void H1Session::OnGone() {
   if (std::exchange(gone_, true)) return;
   timer_.Clear();
   if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->Detach();
+  sending_.clear();
 }
 
 void H1Session::AskToLeave() {
@@ -203,7 +272,9 @@ void H1Session::SetTimer() {
   if (reads_head && head_began_ == TimePoint::max()) head_began_ = now;
   TimePoint until = TimePoint::max();
   slow_ = EndReason::kHandshake;
-  if (reads_head) {
+  if (lingers_) {
+    until = lingers_until_;
+  } else if (reads_head) {
     until = head_began_ + times.handshake;
   } else if (exchange_ == nullptr) {
     slow_ = EndReason::kIdle;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/mutex.h"
 #include "server/api/http.h"
@@ -31,20 +32,32 @@ class H1Session final : public Protocol {
   // Of requests that came before the answer to the first one.
   static constexpr size_t kMostWaiting = size_t{64} << 10;
 
+  static constexpr int64_t kMostDropped = int64_t{64} << 10;  // of the body of a refused request
+  static constexpr size_t kMostKept = size_t{64} << 10;       // of the memory of an answer
+
   void Step();
   void Open();
+  void TakeBody(std::string_view part);
   void Answered(Exchange* exchange);
+  void Linger();
   void SetTimer();
 
   Connection& connection_;
   H1Parser parser_;
   std::string waiting_;  // bytes that are not read yet
   std::string out_;
+  size_t out_sent_ = 0;
   std::shared_ptr<Exchange> exchange_;  // the request that is being read or answered
-  Timer timer_;                         // of a slow head or body, and of an idle connection
+  // Answered, and not wholly sent: they count among the calls in progress until then.
+  std::vector<std::shared_ptr<Exchange>> sending_;
+  Timer timer_;  // of a slow head or body, and of an idle connection
   TimePoint head_began_ = TimePoint::max();
   EndReason slow_ = EndReason::kIdle;  // what timer_ is for
   bool closing_ = false, gone_ = false;
+  // The answer came before the request's end, whose rest is read and dropped until the client
+  // closes the connection: closed by us, what it sends then would cost it the answer.
+  bool lingers_ = false;
+  TimePoint lingers_until_;
 };
 
 }  // namespace floe::server

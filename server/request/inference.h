@@ -51,6 +51,9 @@ class InputStorage {
   // Uninitialised. What is not to be had is thrown (CatchOutOfMemory).
   void* Allocate(int64_t bytes);
   std::string* AllocateStrings(int64_t count);  // empty ones
+  // Keeps what was charged, paid for and allocated elsewhere.
+  void Keep(std::unique_ptr<std::byte[]> buffer) { buffers_.push_back(std::move(buffer)); }
+  void Keep(std::unique_ptr<std::string[]> strings) { strings_.push_back(std::move(strings)); }
 
  private:
   int64_t left_;

@@ -2,28 +2,8 @@
 #include "server/transport/call_text.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/quoted.h"
 
 namespace floe::server {
-namespace {
-
-// A text that the caller chose, for messages and the log.
-std::string Kept(std::string_view value) {
-  constexpr size_t kMostBytes = 128;
-  return Printable(value.substr(0, kMostBytes), 3 * kMostBytes);
-}
-
-}  // namespace
-
-void AddMetadata(std::string_view key, std::string_view value, CallHead* head) {
-  if (key.starts_with("floe-")) {
-    head->metadata.emplace_back(key, value);
-  } else if (key == kRequestIdKey) {
-    head->request_id = Kept(value);
-  } else if (key == "traceparent") {
-    head->traceparent = Kept(value);
-  }
-}
 
 absl::Status CheckSize(size_t size, int64_t max_bytes) {
   if (size <= static_cast<size_t>(max_bytes)) return absl::OkStatus();

@@ -1,10 +1,8 @@
-// What all transports say and read alike: refusals, error texts, and a call's metadata.
+// What all transports say alike: refusals and error texts.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "server/api/rpc.h"
@@ -14,9 +12,6 @@ namespace floe::server {
 // Of a status's message, which is sent escaped: three times as many. They must fit into the
 // trailers' usual limit of 8 KiB.
 inline constexpr size_t kMostStatusBytes = 2048;
-
-// Notes what methods may ask for: "floe-..." keys, the request id and the trace context.
-void AddMetadata(std::string_view key, std::string_view value, CallHead* head);
 
 // RESOURCE_EXHAUSTED for a request of more than `max_bytes`.
 absl::Status CheckSize(size_t size, int64_t max_bytes);

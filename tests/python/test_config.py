@@ -60,11 +60,11 @@ def test_model_config_file_as_the_client_library_writes_it(tmp_path, store):
     path = write(tmp_path / "models.config", text_format.MessageToString(config))
     batching = write(tmp_path / "batching.config", "max_batch_size { value: 16 }\nnum_batch_threads { value: 2 }\n")
     floed = Floed(f"--model_config_file={path}", "--enable_batching", f"--batching_parameters_file={batching}",
-                  "--rest_api_port=8501", "--flush_filesystem_caches", "--tensorflow_session_parallelism=0")
+                  "--rest_api_num_threads=8", "--flush_filesystem_caches", "--tensorflow_session_parallelism=0")
     with floed.client() as client:
         assert client.check("model/digits") == SERVING
         floed.wait_until(lambda: available(client, "digits") == [1, 3])  # it serves from its first version on
-    assert "--rest_api_port=8501 has no effect here" in floed.log()
+    assert "--rest_api_num_threads=8 has no effect here" in floed.log()
     assert floed.log().count("--flush_filesystem_caches=true has no effect here") == 1
     floed.close()
 

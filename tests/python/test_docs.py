@@ -63,6 +63,9 @@ done
 echo "port {port} is still served"
 exit 1
 """
+CURL_SCRIPT = """#!/usr/bin/env bash
+exec {curl} "${{@/127.0.0.1:8500/127.0.0.1:{port}}}"
+"""
 NINJA_SCRIPT = """#!/usr/bin/env bash
 [ "$1 $2" = "-C build/release" ] || exit 2
 exec {ninja} -C {build} -n "${{@:3}}" >/dev/null
@@ -116,9 +119,9 @@ class Checkout:
             if path.is_file() and os.access(path, os.X_OK) and path.name not in ("floed", "floectl"):
                 (programs / path.name).symlink_to(path)
         names = {"floed": FLOED, "floectl": FLOECTL, "port": self.port, "bin": programs, "build": BUILD, "log": folder / "floed.log",
-                 "pid": folder / "floed.pid", "tries": 10 * START_SECONDS, "ninja": shutil.which("ninja") or "ninja"}
+                 "pid": folder / "floed.pid", "tries": 10 * START_SECONDS, "ninja": shutil.which("ninja") or "ninja", "curl": shutil.which("curl")}
         for name, script in {"floed": FLOED_SCRIPT, "floectl": FLOECTL_SCRIPT, "stop-floed": STOP_SCRIPT,
-                             "ninja": NINJA_SCRIPT}.items():
+                             "curl": CURL_SCRIPT, "ninja": NINJA_SCRIPT}.items():
             (programs / name).write_text(script.format(**names))
             (programs / name).chmod(0o755)
         self.path = f"{programs}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"

@@ -1,5 +1,5 @@
 // zlib's inflate with a bound on the result.
-#include "server/transport/gunzip.h"
+#include "server/api/gunzip.h"
 
 #include <zlib.h>
 

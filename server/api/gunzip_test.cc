@@ -1,4 +1,4 @@
-#include "server/transport/gunzip.h"
+#include "server/api/gunzip.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

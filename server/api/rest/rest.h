@@ -1,0 +1,14 @@
+// The REST APIs: what floe answers over HTTP besides health.
+#pragma once
+
+#include "server/api/api.h"
+#include "server/api/http.h"
+#include "server/api/rest/rest_call.h"
+
+namespace floe::server {
+
+// TensorFlow Serving's: predict, status and metadata of models, versions and labels, and the list
+// of models (GET /v1/models), which TensorFlow Serving has not. Lifetimes as for RegisterApi.
+void AddServingRoutes(const ApiContext& context, const RestOptions& options, HttpRoutes* routes);
+
+}  // namespace floe::server
