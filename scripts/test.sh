@@ -171,7 +171,7 @@ if [ -n "$ci" ]; then
   [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
   [ -z "$full" ] || [ -n "$offline" ] || check "conformance" conformance
   [ -z "$full" ] || check "mutants" mutants
-  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire h1 json; fi
+  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire h1 json connection; fi
 fi
 
 say "times"

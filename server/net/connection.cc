@@ -67,11 +67,10 @@ void Connection::OnReady() {
     const bool little = suspect || protocol_ == nullptr;
     const ssize_t size = ReadSome(buffer.data(), little ? kSuspectBytes : buffer.size());
     if (size < 0) break;
-    // What was answered before is still sent, to those who only stopped to send.
+    // What is answered within this turn is still sent, to those who only stopped to send.
     reading_ = size > 0 && Take({buffer.data(), static_cast<size_t>(size)});
     if (is_closed()) return;
     if (size == 0 && tls_ != nullptr && !tls_->is_ready()) NoteReason(EndReason::kHandshake);
-    if (size == 0 && protocol_ != nullptr) protocol_->OnGone();
   }
   WantFlush();
 }

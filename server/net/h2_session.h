@@ -1,4 +1,4 @@
-// H2Session: HTTP/2 over a connection, and the gRPC calls in its streams.
+// H2Session: HTTP/2 over a connection, and the gRPC calls and plain requests in its streams.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "server/net/connection.h"
 #include "server/net/flood_guard.h"
 #include "server/net/grpc_call.h"
+#include "server/net/h2_exchange.h"
 
 struct nghttp2_session;
 
@@ -38,6 +39,8 @@ class H2Session final : public Protocol {
   // Ends the call without an answer. Not counted as a reset that the client provoked.
   void Reset(GrpcCall* call);
   void ConsumeStream(int32_t stream, size_t bytes);
+  // For plain requests: submits the answer's fields once, and lets its body go on.
+  void Send(H2Exchange* exchange);
   void SetWindow(int32_t stream, size_t bytes);
   NetShared& shared() { return connection_.shared(); }
   const std::shared_ptr<Loop>& loop() const { return connection_.loop(); }
@@ -49,8 +52,11 @@ class H2Session final : public Protocol {
     int32_t stream = 0;  // 0: none arrives
     TimePoint since;
     size_t bytes = 0;  // of all fields
-    bool too_large = false, is_post = false, is_grpc = false, bad_timeout = false;
-    std::string path, encoding, accepts;
+    bool too_large = false, is_grpc = false, bad_timeout = false;
+    bool has_fields = false,
+         is_plain = false;  // after the fields of HTTP/2 itself: no method has its path
+    std::string method, authority, path, encoding, accepts;
+    HttpFields fields;  // of plain requests
     TimePoint deadline = TimePoint::max();
     CallHead call;
   };
@@ -58,11 +64,16 @@ class H2Session final : public Protocol {
   void Start();
   // False: the connection ends.
   bool OnField(std::string_view name, std::string_view value);
+  void OnRegularField(std::string_view name, std::string_view value);
   void OnHead(bool ends);
+  void OnRequestEnd(int32_t stream);
   absl::Status OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* opened);
   void RefuseCall(int32_t stream, const absl::Status& status);
+  void OpenPlain(int32_t stream, bool ends);
   void AnswerPlainly(int32_t stream, const char* code);
   GrpcCall* Find(int32_t stream);
+  std::shared_ptr<H2Exchange> FindPlain(int32_t stream) const;
+  bool HasCalls() const { return !calls_.empty() || !exchanges_.empty(); }
   void OnStreamClosed(int32_t stream, bool whole);
   bool OnPing();
   // Ends the connection with GOAWAY. False.
@@ -74,7 +85,8 @@ class H2Session final : public Protocol {
   nghttp2_session* session_ = nullptr;
   Head head_;
   absl::flat_hash_map<int32_t, std::shared_ptr<GrpcCall>> calls_;
-  std::string* out_ = nullptr;  // within Fill
+  absl::flat_hash_map<int32_t, std::shared_ptr<H2Exchange>> exchanges_;  // plain requests
+  std::string* out_ = nullptr;                                           // within Fill
   size_t out_most_ = 0;
   FloodGuard guard_;
 

@@ -160,18 +160,83 @@ TEST_F(NetServer, ErrorsAreTrailersAlone) {
             "12");
 }
 
+H2Client::Fields Plain(const std::string& method, const std::string& path) {
+  return {{":method", method}, {":scheme", "http"}, {":path", path}, {":authority", "a"}};
+}
+
 TEST_F(NetServer, WhatIsNoGrpcGetsAnHttpStatus) {
   Open();
   H2Client client(address_);
-  const H2Client::Fields get = {
-      {":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}};
-  EXPECT_EQ(client.Await(client.Ask(get, "")).fields.at(":status"), "405");
+  EXPECT_EQ(client.Await(client.Ask(Plain("GET", "/t/Echo"), "")).fields.at(":status"), "405");
   const H2Client::Fields json = {{":method", "POST"},
                                  {":scheme", "http"},
                                  {":path", "/t/Echo"},
                                  {":authority", "a"},
                                  {"content-type", "application/json"}};
   EXPECT_EQ(client.Await(client.Ask(json, "{}")).fields.at(":status"), "415");
+}
+
+// Gathers the body, and answers with it from a thread of its own, in parts if it is asked to.
+class GatheringHandler : public HttpHandler {
+ public:
+  GatheringHandler(std::shared_ptr<HttpResponder> to, bool in_parts)
+      : to_(std::move(to)), in_parts_(in_parts) {}
+  ~GatheringHandler() override {
+    if (thread_.joinable()) thread_.join();
+  }
+  void OnBody(std::string_view part) override { body_ += part; }
+  void OnEnd() override {
+    thread_ = std::thread([to = to_, in_parts = in_parts_, body = std::move(body_)]() mutable {
+      HttpReply reply;
+      reply.fields = {{"X-Kind", "gathered"}};
+      if (in_parts) {
+        to->Begin(std::move(reply));
+        to->Write("parts: ");
+        to->Write(std::move(body));
+        to->End();
+      } else {
+        reply.body = std::move(body);
+        to->Send(std::move(reply));
+      }
+    });
+  }
+
+ private:
+  const std::shared_ptr<HttpResponder> to_;
+  const bool in_parts_;
+  std::string body_;
+  std::thread thread_;
+};
+
+TEST_F(NetServer, PlainRequestsAreServedInStreams) {
+  constexpr int64_t kMost = 1 << 20;
+  routes_.Add(SimpleRoute("/hello", MethodRole::kHealth, [](const HttpHead& head) {
+    HttpReply reply;
+    reply.body = head.query + *head.Field("host");
+    return reply;
+  }));
+  for (const bool in_parts : {false, true})
+    routes_.Add({"POST", in_parts ? "/parts" : "/whole", MethodRole::kInference, kMost,
+                 [in_parts](const HttpHead&, std::shared_ptr<HttpResponder> to) {
+                   return std::make_shared<GatheringHandler>(std::move(to), in_parts);
+                 }});
+  Open();
+  H2Client client(address_);
+  const auto& hello = client.Await(client.Ask(Plain("GET", "/hello?x=1"), ""));
+  EXPECT_EQ(hello.fields.at(":status"), "200");
+  EXPECT_EQ(hello.body, "x=1a");
+  const auto& head = client.Await(client.Ask(Plain("HEAD", "/hello?x=1"), ""));
+  EXPECT_EQ(head.fields.at("content-length"), "4");
+  EXPECT_EQ(head.body, "");
+  const std::string large(kMost, 'l');  // more than the windows of both ends
+  const auto& whole = client.Await(client.Ask(Plain("POST", "/whole"), large));
+  EXPECT_EQ(whole.fields.at("x-kind"), "gathered");
+  EXPECT_TRUE(whole.body == large);
+  EXPECT_EQ(client.Await(client.Ask(Plain("POST", "/parts"), "abc")).body, "parts: abc");
+  EXPECT_EQ(client.Await(client.Ask(Plain("POST", "/whole"), large + "l")).fields.at(":status"),
+            "413");
+  EXPECT_EQ(client.Await(client.Ask(Plain("GET", "/nowhere"), "")).fields.at(":status"), "404");
+  EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"))).code(), "0");
 }
 
 // Before the message has arrived, which the client then does not send.
