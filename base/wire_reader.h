@@ -62,6 +62,22 @@ class WireReader {
   uint32_t tag_ = 0;
 };
 
+// Calls visit(field, bytes) for each length-delimited field up to number `last`. False: the bytes
+// are no message, or a visit said so.
+template <typename Visit>
+bool ForEachBytesField(std::string_view message, uint32_t last, Visit visit) {
+  WireReader reader(message);
+  while (!reader.Done()) {
+    uint32_t field;
+    WireType type;
+    std::string_view part;
+    if (!reader.ReadTag(&field, &type)) return false;
+    const bool known = field <= last && type == WireType::kBytes;
+    if (known ? !reader.ReadBytes(&part) || !visit(field, part) : !reader.Skip()) return false;
+  }
+  return true;
+}
+
 // The number in that field of a message, of several the last one; left as it is where there is
 // none. False: the bytes are no message.
 inline bool ReadNumber(std::string_view message, uint32_t wanted, int64_t* number) {

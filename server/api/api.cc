@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "config/config_rpcs.h"
 #include "server/api/config_service.h"
+#include "server/api/kserve.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
 
@@ -29,16 +30,11 @@ std::string Path(const char* service, const char* method) {
   return absl::StrCat("/", service, "/", method);
 }
 
-Method Refuse(MethodRole role, const std::string& reason) {
-  return {{MethodKind::kUnary, role}, [reason](const CallHead&, const std::shared_ptr<Responder>&) {
-            return absl::UnimplementedError(reason);
-          }};
-}
-
 void RegisterRefusals(MethodTable* table) {
   for (const char* method : {"Classify", "Regress", "MultiInference"}) {
-    table->Add(Path(kPrediction, method),
-               Refuse(MethodRole::kInference,
+    table->Add(
+        Path(kPrediction, method),
+        RefusedMethod(MethodRole::kInference,
                       absl::StrCat(method,
                                    " is not offered; call Predict with tensors, or with "
                                    "serialized tf.Examples as strings where a signature parses "
@@ -70,16 +66,19 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
   table->Add(Path(kAdmin, "GetStats"), GetStatsMethod(context));
   table->Add(Path(kAdmin, "SetLogLevel"), SetLogLevelMethod(context));
   RegisterRefusals(table);
+  RegisterKServe(context, table);
   table->Add(Path(kHealth, "Check"), HealthCheckMethod(context.health));
   if (context.enable_health_watch) {
     table->Add(Path(kHealth, "Watch"), HealthWatchMethod(context.health));
   } else {
-    table->Add(Path(kHealth, "Watch"),
-               Refuse(MethodRole::kHealth,
+    table->Add(
+        Path(kHealth, "Watch"),
+        RefusedMethod(MethodRole::kHealth,
                       "Watch is switched off here (server.enable_health_watch); call Check"));
   }
   if (!context.enable_reflection) return;
-  const Method reflection = ReflectionMethod({kPrediction, kModel, kAdmin, kHealth, kReflection});
+  const Method reflection =
+      ReflectionMethod({kPrediction, kModel, kKServe, kAdmin, kHealth, kReflection});
   table->Add(Path(kReflection, "ServerReflectionInfo"), reflection);
   table->Add(Path(kReflectionV1, "ServerReflectionInfo"), reflection);
 }

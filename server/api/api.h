@@ -52,8 +52,9 @@ struct ApiContext {
   ServerInfo server;
 };
 
-// PredictionService, ModelService, floe.Admin, Health and, when enabled, ServerReflection (v1alpha
-// and v1). Methods that are known but not offered answer UNIMPLEMENTED with the reason.
+// PredictionService, ModelService, GRPCInferenceService, floe.Admin, Health and, when enabled,
+// ServerReflection (v1alpha and v1). Methods that are known but not offered answer UNIMPLEMENTED
+// with the reason.
 void RegisterApi(const ApiContext& context, MethodTable* table);
 
 }  // namespace floe::server

@@ -39,6 +39,45 @@ absl::Status Shortened(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(shown, " ... (shortened)"));
 }
 
+// A change, until it is active or refused.
+class Change : public std::enable_shared_from_this<Change> {
+ public:
+  Change(ModelRegistry& registry, const CallHead& head, ModelsFor models, bool again,
+         ReloadDone done)
+      : registry_(registry),
+        head_(head),
+        models_(std::move(models)),
+        again_(again),
+        done_(std::move(done)) {
+    const bool bounded = head.deadline != TimePoint::max();
+    const TimePoint bound = Clock::Steady().Now() + (bounded ? kLongestReload : kUsualReload);
+    deadline_ = std::min(head.deadline, bound);
+  }
+
+  void Try() {
+    const ConfigState current = registry_.CurrentConfig();
+    absl::StatusOr<std::vector<ModelConfig>> models = models_(current);
+    if (!models.ok()) return done_(Shortened(models.status()));
+    // What was made from this configuration is to replace no other one.
+    registry_.StartReload(
+        {*std::move(models), deadline_, current.generation, head_.cancel, CallerOf(head_)},
+        [self = shared_from_this(), generation = current.generation](const absl::Status& status) {
+          const bool overtaken =
+              absl::IsAborted(status) && self->registry_.CurrentConfig().generation != generation;
+          if (overtaken && self->again_) return self->Try();
+          self->done_(Shortened(status));
+        });
+  }
+
+ private:
+  ModelRegistry& registry_;
+  const CallHead head_;
+  const ModelsFor models_;
+  const bool again_;
+  const ReloadDone done_;
+  TimePoint deadline_;
+};
+
 // A call, until its configuration is active or refused.
 class ReloadCall : public std::enable_shared_from_this<ReloadCall> {
  public:
@@ -47,15 +86,15 @@ class ReloadCall : public std::enable_shared_from_this<ReloadCall> {
         config_(context.config),
         head_(head),
         responder_(std::move(responder)),
-        before_(registry_.CurrentConfig().generation) {
-    const bool bounded = head.deadline != TimePoint::max();
-    const TimePoint bound = Clock::Steady().Now() + (bounded ? kLongestReload : kUsualReload);
-    deadline_ = std::min(head.deadline, bound);
-  }
+        before_(registry_.CurrentConfig().generation) {}
 
   void Start(const Message& message) {
-    if (const absl::Status status = Read(message); !status.ok()) return Finish(status);
-    Try();
+    if (const absl::Status status = Read(message); !status.ok()) return Finish(Shortened(status));
+    ChangeConfig(
+        registry_, head_,
+        [self = shared_from_this()](const ConfigState& now) { return self->Wanted(now); },
+        /*again=*/!wanted_,
+        [self = shared_from_this()](const absl::Status& status) { self->Finish(status); });
   }
 
  private:
@@ -73,22 +112,7 @@ class ReloadCall : public std::enable_shared_from_this<ReloadCall> {
     return absl::OkStatus();
   }
 
-  void Try() {
-    const ConfigState current = registry_.CurrentConfig();
-    absl::StatusOr<std::vector<ModelConfig>> models = ModelsFor(current);
-    if (!models.ok()) return Finish(models.status());
-    // What was made from this configuration is to replace no other one.
-    registry_.StartReload(
-        {*std::move(models), deadline_, current.generation, head_.cancel, CallerOf(head_)},
-        [self = shared_from_this(), generation = current.generation](const absl::Status& status) {
-          const bool overtaken =
-              absl::IsAborted(status) && self->registry_.CurrentConfig().generation != generation;
-          if (overtaken && !self->wanted_) return self->Try();
-          self->Finish(status);
-        });
-  }
-
-  absl::StatusOr<std::vector<ModelConfig>> ModelsFor(const ConfigState& current) const {
+  absl::StatusOr<std::vector<ModelConfig>> Wanted(const ConfigState& current) const {
     if (wanted_) FLOE_RETURN_IF_ERROR(CheckGeneration(*wanted_, current.generation));
     ServerConfig checked;
     if (yaml_models_) {
@@ -126,7 +150,7 @@ class ReloadCall : public std::enable_shared_from_this<ReloadCall> {
   }
 
   void Finish(const absl::Status& status) {
-    if (!status.ok()) return responder_->Finish(Shortened(status));
+    if (!status.ok()) return responder_->Finish(status);
     pb::ReloadConfigResponse response;
     *response.mutable_status() = ToProto(status);
     for (const std::string& name : request_.metric_names()) {
@@ -145,7 +169,6 @@ class ReloadCall : public std::enable_shared_from_this<ReloadCall> {
   const CallHead head_;
   const std::shared_ptr<Responder> responder_;
   const int64_t before_;  // the generation that was active
-  TimePoint deadline_;
   pb::ReloadConfigRequest request_;
   std::optional<int64_t> wanted_;  // the generation that the caller wants to replace
   std::optional<std::vector<ModelConfig>> yaml_models_;
@@ -163,6 +186,11 @@ pb::StatusProto ToProto(const absl::Status& status) {
 
 std::string CallerOf(const CallHead& head) {
   return absl::StrCat("RPC from ", head.peer.empty() ? "this process" : head.peer);
+}
+
+void ChangeConfig(ModelRegistry& registry, const CallHead& head, ModelsFor models, bool again,
+                  ReloadDone done) {
+  std::make_shared<Change>(registry, head, std::move(models), again, std::move(done))->Try();
 }
 
 Method ReloadConfigMethod(const ApiContext& context) {

@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -107,6 +108,7 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   void Submit();
   absl::Status TryOpen(const CallHead& head, MakeCodec make_codec);
   absl::Status TrySubmit();
+  void Grant(const CallWishes& wishes);
   void Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings);
   absl::Status Write(Outputs outputs);
   void Finish(const absl::Status& status);
@@ -170,12 +172,20 @@ absl::Status InferCall::TrySubmit() {
     if (served != nullptr) served->CountRefused(decoded.code());
     return decoded;
   }
+  Grant(codec_->wishes());
   made_.asked = {shared_from_this(), &asked_};
   made_.complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
     Complete(outputs, timings);
   };
   served->Submit(std::move(made_));
   return absl::OkStatus();
+}
+
+void InferCall::Grant(const CallWishes& wishes) {
+  if (wishes.priority) made_.priority = *wishes.priority;
+  if (wishes.timeout <= Duration::zero()) return;
+  const TimePoint since = arrived_ == TimePoint::min() ? Clock::Steady().Now() : arrived_;
+  made_.deadline = std::min(made_.deadline, since + wishes.timeout);
 }
 
 void InferCall::Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings) {

@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "base/clock.h"
 #include "server/api/api.h"
 #include "server/request/inference.h"
 
@@ -17,6 +19,13 @@ namespace floe::server {
 
 // The served version that a call means, with the registry's errors. It stays during Decode.
 using FindServed = absl::FunctionRef<absl::StatusOr<const ServedModel*>(const ModelSpec&)>;
+
+// What a message may ask of its call, beside its head.
+struct CallWishes {
+  std::optional<int> priority;          // in place of the head's
+  Duration timeout = Duration::zero();  // from its arrival on, if that is sooner than the head's
+                                        // deadline; zero: none
+};
 
 // All that an RPC adds, for one call: its messages. Its method makes it of what path and head of
 // the call say, which may be the model, the version, the signature or wishes for the reply. Knows
@@ -27,6 +36,8 @@ class InferCodec {
   // Bytes to what is asked, as DecodePredict. Calls `find` once, with the model that message, path
   // or head name.
   virtual absl::Status Decode(std::string_view message, FindServed find, Inference* asked) = 0;
+  // After Decode.
+  virtual CallWishes wishes() const { return {}; }
   // Outputs to bytes, in place of what `*reply` holds. Afterwards the call is over.
   virtual absl::Status Encode(const Inference& asked, Outputs outputs, std::string* reply) = 0;
   // Whether Decode takes so long that the transport's thread should not do it.

@@ -35,7 +35,8 @@ Method HealthWatchMethod(HealthState& health);
 // ServerReflectionInfo. `services` are the full names that list_services answers.
 Method ReflectionMethod(std::vector<std::string> services);
 
-// INVALID_ARGUMENT, naming the models there are, when a request names none.
-absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model);
+// INVALID_ARGUMENT, naming the models there are, when a request names none in that field.
+absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model,
+                            const char* field = "model_spec.name");
 
 }  // namespace floe::server

@@ -62,13 +62,13 @@ absl::Status CheckFields(const pb::GetModelMetadataRequest& request) {
 
 }  // namespace
 
-absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model) {
+absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model,
+                            const char* field) {
   if (!model.empty()) return absl::OkStatus();
   std::vector<std::string> names;
   for (const ModelConfig& config : registry.CurrentConfig().models) names.push_back(config.name);
   std::sort(names.begin(), names.end());
-  return absl::InvalidArgumentError(
-      absl::StrCat("model_spec.name is empty; models: ", QuotedList(names)));
+  return absl::InvalidArgumentError(absl::StrCat(field, " is empty; models: ", QuotedList(names)));
 }
 
 absl::Status GetModelMetadata(const ModelRegistry& registry,

@@ -52,6 +52,12 @@ Method UnaryMethod(MethodRole role, UnaryFunction function, int64_t max_bytes) {
           }};
 }
 
+Method RefusedMethod(MethodRole role, const std::string& reason) {
+  return {{MethodKind::kUnary, role}, [reason](const CallHead&, const std::shared_ptr<Responder>&) {
+            return absl::UnimplementedError(reason);
+          }};
+}
+
 absl::StatusOr<std::shared_ptr<CallHandler>> Method::Open(
     const CallHead& head, std::shared_ptr<Responder> responder) const {
   FLOE_RETURN_IF_ERROR(CheckRole(head.roles, info_.role, head.local));

@@ -24,6 +24,9 @@ struct MethodInfo {
   MethodKind kind = MethodKind::kUnary;
   MethodRole role = MethodRole::kInference;
   int64_t max_bytes = 0;  // of a message to it; 0: what the transport takes
+  // Of streams: their messages may be as large as those of unary calls, and so may each of their
+  // replies, of which one is written at a time (Credit). Their calls end before the server does.
+  bool bulk = false;
 };
 
 inline constexpr char kRequestIdKey[] = "x-request-id";
@@ -95,8 +98,10 @@ class CallHandler {
   virtual absl::Status OnRefused(const absl::Status& status) { return status; }
   virtual void OnHalfClose() {}  // the caller will send no more
   virtual void OnWritable() {}   // all that was written is sent
-  virtual void OnDrain() {}      // the server stops: what is written now is the last
-  virtual void OnDone() {}       // the call is over, by Finish or because the caller left
+  // The server stops: what is written now is the last. True: the handler of a bulk stream ends the
+  // call itself once it has answered what it was sent, and takes no more.
+  virtual bool OnDrain() { return false; }
+  virtual void OnDone() {}  // the call is over, by Finish or because the caller left
 };
 
 // Opens a call by its head alone. An error refuses it, before its message is read.
@@ -121,6 +126,9 @@ class Method {
 using UnaryFunction = std::function<void(const CallHead& head, Message request,
                                          std::shared_ptr<Responder> responder)>;
 Method UnaryMethod(MethodRole role, UnaryFunction function, int64_t max_bytes = 0);
+
+// A method that is known but not offered: UNIMPLEMENTED with the reason.
+Method RefusedMethod(MethodRole role, const std::string& reason);
 
 // Opens, and gives it its message, of a unary method.
 void Invoke(const Method& method, const CallHead& head, Message message,

@@ -233,9 +233,10 @@ TEST_F(Reflection, ListsServices) {
     for (const auto& service : response.list_services_response().service())
       names.push_back(service.name());
     EXPECT_THAT(
-        names, ElementsAre("tensorflow.serving.PredictionService",
-                           "tensorflow.serving.ModelService", "floe.Admin", "grpc.health.v1.Health",
-                           "grpc.reflection.v1alpha.ServerReflection"));
+        names,
+        ElementsAre("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService",
+                    "inference.GRPCInferenceService", "floe.Admin", "grpc.health.v1.Health",
+                    "grpc.reflection.v1alpha.ServerReflection"));
   }
 }
 

@@ -37,16 +37,16 @@ GrpcCall::GrpcCall(H2Session* session, int32_t stream, const GrpcHead& head)
 
 int64_t GrpcCall::MostBytes() const {
   const int64_t own = head_.method->info().max_bytes;
-  const int64_t most = is_stream() ? kMaxStreamMessage : shared_.limits.max_message_bytes;
+  const bool small = is_stream() && !is_bulk();
+  const int64_t most = small ? kMaxStreamMessage : shared_.limits.max_message_bytes;
   return own > 0 ? std::min(own, most) : most;
 }
 
 absl::Status GrpcCall::Open(CallHead head) {
   // Token, message and responder are all parts of this object: one count, no allocation.
   head.cancel = std::shared_ptr<CancelToken>(shared_from_this(), &cancel_);
-  if (is_stream()) {
-    if (shared_.streams_end.load()) return ShuttingDownError();
-  } else {
+  if (is_stream() && shared_.streams_end.load()) return ShuttingDownError();
+  if (!is_stream() || is_bulk()) {
     if (!shared_.gate.Enter()) return ShuttingDownError();
     in_gate_ = true;
   }
@@ -57,6 +57,7 @@ absl::Status GrpcCall::Open(CallHead head) {
     return absl::OkStatus();
   });
   FLOE_RETURN_IF_ERROR(opened);
+  if (is_bulk()) peer_ = head.peer;
   if (is_stream()) session_->SetWindow(stream_, static_cast<size_t>(2 * kMaxStreamMessage));
   deadline_.Set(loop_->timers(), head.deadline);
   return absl::OkStatus();
@@ -120,10 +121,9 @@ absl::Status GrpcCall::TakeUnary(std::string_view bytes) {
     FLOE_RETURN_IF_ERROR(BeginMessage());
   }
   while (!bytes.empty() && arriving_.size < arriving_.whole) {
-    if (arriving_.size == arriving_.capacity) FLOE_RETURN_IF_ERROR(Grow());
+    if (arriving_.size == arriving_.capacity) FLOE_RETURN_IF_ERROR(Grow(&arriving_, &seat_));
     const size_t part = std::min(bytes.size(), arriving_.capacity - arriving_.size);
-    std::memcpy(arriving_.bytes.get() + arriving_.size, bytes.data(), part);
-    arriving_.size += part;
+    arriving_.Append(bytes.substr(0, part));
     bytes.remove_prefix(part);
   }
   if (arriving_.size == arriving_.whole) Deliver();
@@ -143,19 +143,34 @@ absl::Status GrpcCall::BeginMessage() {
 }
 
 // Pays for more of the message, and opens the window for it.
-absl::Status GrpcCall::Grow() {
-  constexpr size_t kFirstPart = size_t{256} << 10, kTimes = 4;
-  const size_t capacity =
-      std::min(arriving_.whole, std::max(kFirstPart, kTimes * arriving_.capacity));
-  FLOE_RETURN_IF_ERROR(seat_.AddRequest(static_cast<int64_t>(capacity - arriving_.capacity)));
-  void* const bytes = std::realloc(arriving_.bytes.get(), capacity);
-  if (bytes == nullptr) return absl::ResourceExhaustedError("no memory for the request");
-  (void)arriving_.bytes.release();
-  arriving_.bytes = {static_cast<char*>(bytes), std::free};
-  arriving_.capacity = capacity;
-  if (capacity > kSmallWindow)
-    session_->SetWindow(stream_, std::clamp(capacity - arriving_.size, kSmallWindow, kLargeWindow));
+absl::Status GrpcCall::Grow(Arriving* message, CallSeat* seat) {
+  FLOE_RETURN_IF_ERROR(message->Grow(seat));
+  if (message->capacity > kSmallWindow && session_ != nullptr)
+    session_->SetWindow(stream_,
+                        std::clamp(message->capacity - message->size, kSmallWindow, kLargeWindow));
   return absl::OkStatus();
+}
+
+absl::Status GrpcCall::Arriving::Grow(CallSeat* seat) {
+  constexpr size_t kFirstPart = size_t{256} << 10, kTimes = 4;
+  const size_t larger = std::min(whole, std::max(kFirstPart, kTimes * capacity));
+  FLOE_RETURN_IF_ERROR(seat->AddRequest(static_cast<int64_t>(larger - capacity)));
+  void* const grown = std::realloc(bytes.get(), larger);
+  if (grown == nullptr) return absl::ResourceExhaustedError("no memory for the request");
+  (void)bytes.release();
+  bytes = {static_cast<char*>(grown), std::free};
+  capacity = larger;
+  return absl::OkStatus();
+}
+
+GrpcCall::Large::~Large() {
+  seat.Leave();
+  if (gate != nullptr) gate->Leave();
+}
+
+void GrpcCall::Arriving::Append(std::string_view part) {
+  std::memcpy(bytes.get() + size, part.data(), part.size());
+  size += part.size();
 }
 
 void GrpcCall::Deliver() {
@@ -212,14 +227,30 @@ void GrpcCall::ReadOn() {
 }
 
 absl::StatusOr<bool> GrpcCall::TakeOne() {
+  if (large_ != nullptr) return TakeLarge();
   if (held_.size() < kMessagePrefix) return false;
   const size_t size = MessageSize(held_.data());
   FLOE_RETURN_IF_ERROR(CheckSize(size, MostBytes()));
+  if (static_cast<int64_t>(size) > kMaxStreamMessage) {
+    if (held_[0] != 0)
+      return absl::UnimplementedError(
+          "messages of streams beyond 64 KiB may not be compressed; send them as they are");
+    large_ = std::make_shared<Large>();
+    large_->message.whole = size;
+    held_.erase(0, kMessagePrefix);
+    if (session_ != nullptr) session_->ConsumeStream(stream_, kMessagePrefix);
+    if (!shared_.gate.Enter()) return ShuttingDownError();
+    large_->gate = &shared_.gate;
+    FLOE_RETURN_IF_ERROR(shared_.book.Take(peer_, 0, &large_->seat));
+    return TakeLarge();
+  }
   if (held_.size() < kMessagePrefix + size) return false;
   std::string bytes = held_.substr(kMessagePrefix, size);
   if (held_[0] != 0) {
     if (!shared_.limits.compression) return NoCompressionError();
-    FLOE_ASSIGN_OR_RETURN(bytes, Gunzip(bytes, MostBytes()));
+    // Here and now, and for what the stream's seat has taken.
+    constexpr auto kMost = static_cast<int64_t>(kMostWaitingBytes);
+    FLOE_ASSIGN_OR_RETURN(bytes, Gunzip(bytes, std::min(MostBytes(), kMost)));
   }
   held_.erase(0, kMessagePrefix + size);
   if (session_ != nullptr) session_->ConsumeStream(stream_, kMessagePrefix + size);
@@ -228,8 +259,25 @@ absl::StatusOr<bool> GrpcCall::TakeOne() {
   return true;
 }
 
+// Takes what has come of a large message, and gives it away once it is whole.
+absl::StatusOr<bool> GrpcCall::TakeLarge() {
+  Arriving& message = large_->message;
+  while (!held_.empty() && message.size < message.whole) {
+    if (message.size == message.capacity) FLOE_RETURN_IF_ERROR(Grow(&message, &large_->seat));
+    const size_t part = std::min(held_.size(), message.capacity - message.size);
+    message.Append(std::string_view(held_).substr(0, part));
+    held_.erase(0, part);
+    if (session_ != nullptr) session_->ConsumeStream(stream_, part);
+  }
+  if (message.size < message.whole) return false;
+  const std::shared_ptr<Large> whole = std::move(large_);
+  if (session_ != nullptr) session_->SetWindow(stream_, static_cast<size_t>(2 * kMaxStreamMessage));
+  handler_->OnMessage(Message{{message.bytes.get(), message.whole}, whole});
+  return true;
+}
+
 void GrpcCall::Drain() {
-  if (handler_ != nullptr) handler_->OnDrain();
+  if (handler_ != nullptr && handler_->OnDrain()) return;
   Finish(ShuttingDownError(), {});
 }
 
@@ -248,12 +296,13 @@ void GrpcCall::Write(std::string&& message) {
     out.bytes = message.size() < kAdoptReplyBytes ? std::string(message) : std::move(message);
   MutexLock lock(mutex_);
   if (said_.has_value()) return;
+  const size_t before = is_bulk() ? unsent_bytes_ : unsent_bytes_ + out.bytes.size();
   ++unsent_;
   unsent_bytes_ += out.bytes.size();
   waiting_.push_back(std::move(out));
   wrote_ = true;
   if (!is_stream()) return;  // sent by Finish
-  if (unsent_ > kMostWaiting || unsent_bytes_ > kMostWaitingBytes) {
+  if (unsent_ > kMostWaiting || before > kMostWaitingBytes) {
     waiting_.clear();
     said_ = NotReadError();
   }
@@ -369,10 +418,12 @@ void GrpcCall::OnClosed(bool whole) {
     MutexLock lock(mutex_);
     if (!said_.has_value()) said_ = absl::CancelledError("the caller left");
     waiting_.clear();
-    over = is_stream() || finished_ || !delivered_;
+    // What was sent in a bulk stream may still run: then the last to let go of this leaves.
+    over = !is_bulk() && (is_stream() || finished_ || !delivered_);
   }
   out_.clear();
   held_.clear();
+  large_.reset();
   if (!whole) cancel_.Cancel();
   if (is_stream() && handler_ != nullptr) handler_->OnDone();
   if (is_stream() || !delivered_) handler_.reset();

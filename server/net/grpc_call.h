@@ -59,6 +59,7 @@ class GrpcCall final : public Responder,
 
   int32_t stream() const { return stream_; }
   bool is_stream() const { return head_.method->info().kind == MethodKind::kStream; }
+  bool is_bulk() const { return head_.method->info().bulk; }
   bool began_reply = false;  // the session's: its headers are sent
 
   // Responder.
@@ -79,6 +80,16 @@ class GrpcCall final : public Responder,
   struct Arriving {
     std::unique_ptr<char, void (*)(void*)> bytes{nullptr, nullptr};
     size_t size = 0, capacity = 0, whole = 0;
+    // Makes room for more, which `seat` pays. RESOURCE_EXHAUSTED: it cannot.
+    absl::Status Grow(CallSeat* seat);
+    void Append(std::string_view part);
+  };
+  // Of a bulk stream: a message that is too large to be held whole. It counts as a call.
+  struct Large {
+    ~Large();
+    Arriving message;
+    CallSeat seat;
+    CallGate* gate = nullptr;  // that was entered
   };
   // Of streams: waiting messages before reading pauses, and before the call ends.
   static constexpr size_t kMaxWaiting = 16, kMostWaiting = 1024;
@@ -92,12 +103,13 @@ class GrpcCall final : public Responder,
   void End(const absl::Status& status);
   absl::Status TakeUnary(std::string_view bytes);
   absl::Status BeginMessage();
-  absl::Status Grow();
+  absl::Status Grow(Arriving* message, CallSeat* seat);
   void Deliver();
   void Unpack();
   void Give(Message message);
   void ReadOn();
   absl::StatusOr<bool> TakeOne();
+  absl::StatusOr<bool> TakeLarge();
   bool ReadingPaused() const;
   void TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -111,12 +123,14 @@ class GrpcCall final : public Responder,
   CancelToken cancel_;
   std::shared_ptr<CallHandler> handler_;
   CallSeat seat_;
+  std::string peer_;  // of bulk streams
   Timer deadline_;
   bool in_gate_ = false, delivered_ = false, half_closed_ = false, told_half_close_ = false;
   char prefix_[kMessagePrefix];
   size_t prefix_size_ = 0;
   Arriving arriving_;                    // of unary calls
   std::string held_;                     // of streams: not yet given to the handler
+  std::shared_ptr<Large> large_;         // of streams: the message that arrives
   std::vector<Out> out_;                 // to be sent next
   size_t out_first_ = 0, out_sent_ = 0;  // the one being sent, and how much of it with its prefix
   size_t out_bytes_ = 0;                 // left in all of them

@@ -38,8 +38,9 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   registry.WaitUntilLoaded();
   EXPECT_EQ(registry.Table()->CountModels().available, 1u);
   EXPECT_EQ(health_.Get("model/m"), ServingStatus::kServing);
-  for (const char* name : {"", "tensorflow.serving.PredictionService",
-                           "tensorflow.serving.ModelService", "PredictionService", "ModelService"})
+  for (const char* name :
+       {"", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService",
+        "PredictionService", "ModelService", "inference.GRPCInferenceService"})
     EXPECT_EQ(health_.Get(name), ServingStatus::kServing) << name;
   EXPECT_THAT(NamesOf(registry), ElementsAre("m"));
   const auto status = registry.Status("m", {2, ""});

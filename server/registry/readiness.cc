@@ -11,9 +11,12 @@
 namespace floe::server {
 namespace {
 
-constexpr const char* kOverallNames[] = {"", "tensorflow.serving.PredictionService",
-                                         "tensorflow.serving.ModelService", "PredictionService",
-                                         "ModelService"};
+constexpr const char* kOverallNames[] = {"",
+                                         "tensorflow.serving.PredictionService",
+                                         "tensorflow.serving.ModelService",
+                                         "PredictionService",
+                                         "ModelService",
+                                         "inference.GRPCInferenceService"};
 
 ServingStatus StatusOf(bool serves) {
   return serves ? ServingStatus::kServing : ServingStatus::kNotServing;

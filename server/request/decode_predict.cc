@@ -1,5 +1,4 @@
 // Reads a PredictRequest: first where its parts lie, then each against the model's signature.
-// Values are decoded last, and large ones by the worker that runs the request.
 #include "server/request/decode_predict.h"
 
 #include <memory>
@@ -10,37 +9,13 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "base/wire_reader.h"
-#include "runtime/input_shape.h"
 
 namespace floe::server {
 namespace {
 
-constexpr size_t kMaxNames = 4096;  // of inputs and outputs in a request
-
-// Larger inputs are decoded by the worker that runs them. So are values that fill up a shape of
-// more bytes: a request that waits should hold no more than was sent.
-constexpr int64_t kDecodedAtOnce = int64_t{1} << 20;
-constexpr int64_t kFilledAtOnce = int64_t{16} << 10;
-
-// Calls visit(field, bytes) for each length-delimited field up to number `last`. False: the bytes
-// are no message, or a visit said so.
-template <typename Visit>
-bool ForEachPart(std::string_view message, uint32_t last, Visit visit) {
-  WireReader reader(message);
-  while (!reader.Done()) {
-    uint32_t field;
-    WireType type;
-    std::string_view part;
-    if (!reader.ReadTag(&field, &type)) return false;
-    const bool known = field <= last && type == WireType::kBytes;
-    if (known ? !reader.ReadBytes(&part) || !visit(field, part) : !reader.Skip()) return false;
-  }
-  return true;
-}
-
 // Version and label are one of a oneof: the later one counts.
 bool ParseModelSpec(std::string_view message, PredictFields* out) {
-  return ForEachPart(message, 4, [out](uint32_t field, std::string_view part) {
+  return ForEachBytesField(message, 4, [out](uint32_t field, std::string_view part) {
     switch (field) {
       case 1:
         out->model.name = part;
@@ -63,77 +38,20 @@ bool ParseModelSpec(std::string_view message, PredictFields* out) {
 // An entry of the map of inputs.
 bool ParseInput(std::string_view message, PredictFields* out) {
   PredictFields::Input& input = out->inputs.emplace_back();
-  return ForEachPart(message, 2, [&input](uint32_t field, std::string_view part) {
+  return ForEachBytesField(message, 2, [&input](uint32_t field, std::string_view part) {
     if (field != 1) return ParseTensor(part, &input.tensor);
     input.key = part;
     return true;
   });
 }
 
-// An input whose values do not lie in the message as they are needed.
-struct Encoded {
-  ParsedTensor tensor;
-  size_t index;
-};
-
-absl::Status DecodeInputs(absl::Span<const Encoded> inputs, Inference* asked) {
-  for (const Encoded& input : inputs)
-    FLOE_RETURN_IF_ERROR(DecodeTensor(input.tensor, &asked->storage, &asked->inputs[input.index]));
-  return absl::OkStatus();
+// Compares an input with the signature's, which has that index.
+absl::Status TakeInput(PredictFields::Input&& input, size_t index, InputReader* reader) {
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(input.key, input.tensor));
+  FLOE_RETURN_IF_ERROR(reader->CheckDType(input.key, index, dtype, DTypeName));
+  FLOE_ASSIGN_OR_RETURN(const CheckedTensor checked, CheckTensor(input.key, input.tensor));
+  return reader->Take(index, checked, std::move(input.tensor.values));
 }
-
-// How NumPy's clients send what is taken; "" where no cast makes sense.
-std::string CastHint(DType sent, DType taken) {
-  const std::string name = DTypeName(taken);
-  if (sent == DType::kString || taken == DType::kString || name.starts_with("q") ||
-      name.starts_with("bfloat"))
-    return "";
-
-  return absl::StrCat("; cast it first, in NumPy with x.astype(\"", name, "\")");
-}
-
-// Fills the inputs of an inference, which has its signature.
-class InputReader {
- public:
-  explicit InputReader(Inference* asked) : asked_(*asked) {}
-
-  // Compares an input with the signature's, which has that index.
-  absl::Status Check(PredictFields::Input&& input, size_t index) {
-    const SignatureTensor& taken = asked_.signature->def().inputs[index];
-    FLOE_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(input.key, input.tensor));
-    if (dtype != taken.type.dtype)
-      return absl::InvalidArgumentError(
-          absl::StrCat("input ", Quoted(input.key), ": ", ModelAndSignature(asked_), " takes ",
-                       DTypeName(taken.type.dtype), ", but ", DTypeName(dtype), " was sent",
-                       CastHint(dtype, taken.type.dtype)));
-    FLOE_ASSIGN_OR_RETURN(const CheckedTensor checked, CheckTensor(input.key, input.tensor));
-    FLOE_RETURN_IF_ERROR(CheckInputShape(taken, checked.view.shape));
-    FLOE_RETURN_IF_ERROR(asked_.storage.Charge(checked.bytes));
-    asked_.inputs[index] = checked.view;
-    if (checked.view.data != nullptr) return absl::OkStatus();
-    // What may be a default is compared with it before the request waits.
-    const bool compared =
-        taken.default_value.valid() && taken.default_value.shape() == checked.view.shape;
-    const bool large = checked.bytes > (checked.repeats ? kFilledAtOnce : kDecodedAtOnce);
-    const bool later = large && !compared;
-    if (!later) asked_.held_bytes += static_cast<size_t>(checked.bytes);
-    (later ? later_ : now_).push_back({std::move(input.tensor), index});
-    return absl::OkStatus();
-  }
-
-  // Once all are checked.
-  absl::Status Decode() {
-    FLOE_RETURN_IF_ERROR(DecodeInputs(now_, &asked_));
-    if (later_.empty()) return absl::OkStatus();
-    asked_.pending = std::make_unique<PendingInputs>(
-        [later = std::move(later_), asked = &asked_] { return DecodeInputs(later, asked); });
-    return absl::OkStatus();
-  }
-
- private:
-  Inference& asked_;
-  std::vector<Encoded> now_, later_;
-};
 
 }  // namespace
 
@@ -151,7 +69,8 @@ absl::Status DecodePredict(std::string_view message, FindModel find, Inference* 
   InputReader reader(asked);
   for (size_t i = 0; i < sent.size(); ++i)
     if (sent[i] >= 0)
-      FLOE_RETURN_IF_ERROR(reader.Check(std::move(fields.inputs[static_cast<size_t>(sent[i])]), i));
+      FLOE_RETURN_IF_ERROR(
+          TakeInput(std::move(fields.inputs[static_cast<size_t>(sent[i])]), i, &reader));
   return reader.Decode();
 }
 
@@ -159,7 +78,7 @@ absl::Status ReadPredictFields(std::string_view message, PredictFields* fields) 
   if (message.size() > INT32_MAX)
     return absl::InvalidArgumentError("the request is larger than 2 GiB");
   bool too_many = false;
-  const bool valid = ForEachPart(message, 3, [&](uint32_t field, std::string_view part) {
+  const bool valid = ForEachBytesField(message, 3, [&](uint32_t field, std::string_view part) {
     if (field == 1) return ParseModelSpec(part, fields);
     if (field == 2 && !ParseInput(part, fields)) return false;
     if (field == 3) fields->output_filter.push_back(part);

@@ -165,7 +165,7 @@ std::string Describe(std::string_view key, const ParsedTensor& tensor) {
   TensorView view = checked->view;
   if (absl::Status charged = storage.Charge(checked->bytes); !charged.ok())
     return charged.ToString();
-  if (absl::Status s = DecodeTensor(tensor, &storage, &view); !s.ok()) return s.ToString();
+  if (absl::Status s = DecodeValues(tensor.values, &storage, &view); !s.ok()) return s.ToString();
   std::string text = std::string(DTypeName(view.dtype)) + view.shape.ToString() + ":";
   if (view.dtype == DType::kString) {
     for (int64_t i = 0; i < view.elements(); ++i) text += view.as<std::string>()[i] + ",";

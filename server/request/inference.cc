@@ -124,12 +124,12 @@ absl::Status ChooseOutputs(absl::Span<const std::string_view> names, Inference* 
   for (const std::string_view name : names) {
     const int index = asked->signature->FindOutput(name);
     if (index < 0)
-      return absl::InvalidArgumentError(
-          absl::StrCat("output_filter: ", ModelAndSignature(*asked), " has no output ",
-                       Quoted(name), NearestHint(name, has), "; it has ", QuotedList(Keys(has))));
+      return absl::InvalidArgumentError(absl::StrCat(ModelAndSignature(*asked), " has no output ",
+                                                     Quoted(name), NearestHint(name, has),
+                                                     "; it has ", QuotedList(Keys(has))));
     if (absl::c_linear_search(outputs, index))
       return absl::InvalidArgumentError(
-          absl::StrCat("output_filter names output ", Quoted(name), " twice"));
+          absl::StrCat("output ", Quoted(name), " is asked for twice"));
     outputs.push_back(index);
   }
   return absl::OkStatus();

@@ -1,14 +1,14 @@
-// tensorflow.TensorProto -> a TensorView that can be fed: found in the message, checked, decoded.
+// tensorflow.TensorProto -> a TensorView that can be fed: found in the message and checked.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "model/shape.h"
 #include "model/tensor.h"
-#include "server/request/inference.h"
+#include "server/request/input_reader.h"
+#include "server/request/value_list.h"
 
 namespace floe::server {
 
@@ -35,9 +35,6 @@ enum class TensorField : uint8_t {
   kFloat8Val = 18,
 };
 
-// How a list of values is written.
-enum class ListKind : uint8_t { kNone, kFixed32, kFixed64, kVarint, kStrings };
-
 // The list that holds values of `dtype`; kNone for dtypes that requests cannot carry.
 TensorField ListOf(DType dtype);
 ListKind KindOf(TensorField list);
@@ -47,15 +44,9 @@ struct ParsedTensor {
   int dtype = 0;  // TensorFlow's number, unchecked
   Shape shape;    // dims may be negative or too large
   bool unknown_rank = false;
-  std::string_view content;               // tensor_content
-  TensorField list = TensorField::kNone;  // the list with values; kNone when there is none
-  bool several_lists = false;             // values in more than one list
-  int64_t values = 0;                     // in the list; a complex number is two
-  int64_t value_bytes = 0;                // of them on the wire
-  std::string_view last;                  // of a list of strings
-  std::string_view packed;                // the list's values, where they lie in one piece
-  // The TensorProto, which may come in pieces; values that do, too, are read there.
-  absl::InlinedVector<std::string_view, 1> messages;
+  std::string_view content;  // tensor_content
+  // Its `field` is a TensorField; its `messages` are the TensorProto, which may come in pieces.
+  ValueList values;
 };
 
 // False for bytes that are no TensorProto. A tensor read twice is merged, as by protobuf.
@@ -64,21 +55,10 @@ bool ParseTensor(std::string_view message, ParsedTensor* tensor);
 // The tensor's dtype, or INVALID_ARGUMENT naming input and number.
 absl::StatusOr<DType> DTypeOf(std::string_view key, const ParsedTensor& tensor);
 
-// A tensor that is right, though its values may have to be decoded yet.
-struct CheckedTensor {
-  TensorView view;       // data: in the message, or null where DecodeTensor has to provide it
-  int64_t bytes = 0;     // that decoding takes beside the message
-  bool repeats = false;  // few values, or none, stand for all: filling, not decoding
-};
-
 // Allocates nothing, however large a shape was sent. INVALID_ARGUMENT names the input and what was
 // expected. The shape must be known, and neither negative nor too large. tensor_content must have
-// its size. Values must be in the list of the dtype alone, and no more than elements.
+// its size. Values must be in the list of the dtype alone, and no more than elements; no values at
+// all mean zeros, as in TensorFlow.
 absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const ParsedTensor& tensor);
-
-// Gives the view of a checked tensor its data, in `storage`, where it has none; no values at all
-// mean zeros, as in TensorFlow. Its bytes are charged, and paid for here. The data may be
-// unaligned.
-absl::Status DecodeTensor(const ParsedTensor& tensor, InputStorage* storage, TensorView* view);
 
 }  // namespace floe::server

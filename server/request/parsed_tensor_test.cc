@@ -27,7 +27,7 @@ class TensorInput : public testing::Test {
     EXPECT_TRUE(ParseTensor(bytes_, &parsed_));
     FLOE_ASSIGN_OR_RETURN(CheckedTensor checked, CheckTensor("x", parsed_));
     FLOE_RETURN_IF_ERROR(storage_->Charge(checked.bytes));
-    FLOE_RETURN_IF_ERROR(DecodeTensor(parsed_, &*storage_, &checked.view));
+    FLOE_RETURN_IF_ERROR(DecodeValues(parsed_.values, &*storage_, &checked.view));
     return checked.view;
   }
 

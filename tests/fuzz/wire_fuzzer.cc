@@ -41,7 +41,7 @@ absl::StatusOr<TensorView> ReadTensor(const Input& input, server::InputStorage* 
   FLOE_ASSIGN_OR_RETURN(server::CheckedTensor checked,
                         server::CheckTensor(input.key, input.tensor));
   FLOE_RETURN_IF_ERROR(storage->Charge(checked.bytes));
-  FLOE_RETURN_IF_ERROR(server::DecodeTensor(input.tensor, storage, &checked.view));
+  FLOE_RETURN_IF_ERROR(server::DecodeValues(input.tensor.values, storage, &checked.view));
   return checked.view;
 }
 

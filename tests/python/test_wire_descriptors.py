@@ -13,7 +13,8 @@ PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../proto")
 
 # Packages that clients install -> the modules that register their descriptors.
 REFERENCES = ("tensorflow_serving", "grpc_health.v1.health_pb2", "grpc_reflection.v1alpha.reflection_pb2",
-              "tensorflow.core.framework", "tensorflow.core.protobuf", "tensorflow.core.example")
+              "tensorflow.core.framework", "tensorflow.core.protobuf", "tensorflow.core.example",
+              "tritonclient.grpc.service_pb2")
 
 
 # Ours alone, or in files of the server that no client package carries.

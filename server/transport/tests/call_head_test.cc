@@ -79,7 +79,10 @@ class Pausing : public CallHandler {
     responder_->Write(std::string(message.bytes) + (responder_->Credit() > 0 ? " more" : " full"));
   }
   void OnHalfClose() override { responder_->Finish(absl::OkStatus()); }
-  void OnDrain() override { responder_->Write("farewell"); }
+  bool OnDrain() override {
+    responder_->Write("farewell");
+    return false;
+  }
 
  private:
   const std::shared_ptr<Responder> responder_;

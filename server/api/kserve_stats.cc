@@ -1,0 +1,76 @@
+// ModelStatistics, by Triton's names, from what the scheduler counts.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "server/api/kserve.h"
+#include "server/request/decode_infer.h"
+
+namespace floe::server {
+namespace {
+
+namespace kserve_pb = inference;
+
+void FillDuration(uint64_t count, Duration time, kserve_pb::StatisticDuration* out) {
+  out->set_count(count);
+  out->set_ns(static_cast<uint64_t>(std::chrono::nanoseconds(time).count()));
+}
+
+// Milliseconds since 1970; 0: never.
+uint64_t WallMillis(TimePoint when) {
+  if (when == TimePoint::min()) return 0;
+  const auto then = std::chrono::system_clock::now() - (Clock::Steady().Now() - when);
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(then.time_since_epoch()).count());
+}
+
+void FillStatistics(const SchedulerStats& stats, kserve_pb::ModelStatistics* out) {
+  out->set_last_inference(WallMillis(stats.progress.last_finished));
+  out->set_inference_count(stats.batches.rows);
+  out->set_execution_count(stats.batches.batches);
+  uint64_t failed = 0;
+  for (size_t code = 1; code < kStatusCodes; ++code) failed += stats.by_code[code];
+  kserve_pb::InferStatistics* const times = out->mutable_inference_stats();
+  FillDuration(stats.by_code[0], Duration::zero(), times->mutable_success());
+  FillDuration(failed, Duration::zero(), times->mutable_fail());
+  FillDuration(stats.batches.requests, Duration::zero(), times->mutable_queue());
+  FillDuration(stats.batches.requests, Duration::zero(), times->mutable_compute_infer());
+  // Copying rows into a batch and out of it is part of the run here.
+  times->mutable_compute_input();
+  times->mutable_compute_output();
+}
+
+void FillMemory(const char* type, int64_t bytes, kserve_pb::ModelStatistics* out) {
+  if (bytes <= 0) return;
+  kserve_pb::MemoryUsage* const usage = out->add_memory_usage();
+  usage->set_type(type);
+  usage->set_byte_size(static_cast<uint64_t>(bytes));
+}
+
+}  // namespace
+
+absl::Status ModelStatisticsOf(const ModelRegistry& registry,
+                               const kserve_pb::ModelStatisticsRequest& request,
+                               kserve_pb::ModelStatisticsResponse* response) {
+  FLOE_ASSIGN_OR_RETURN(const std::optional<int64_t> number, KServeVersion(request.version()));
+  if (number && request.name().empty())
+    return absl::InvalidArgumentError("a version was asked for without its model: name is empty");
+  if (number) FLOE_RETURN_IF_ERROR(registry.Acquire(request.name(), {number, {}}).status());
+  FLOE_ASSIGN_OR_RETURN(const std::vector<ModelStats> models, registry.Stats(request.name()));
+  for (const ModelStats& model : models)
+    for (const VersionStats& version : model.versions) {
+      if (!version.scheduler || number.value_or(version.status.version) != version.status.version)
+        continue;
+      kserve_pb::ModelStatistics* const out = response->add_model_stats();
+      out->set_name(model.name);
+      out->set_version(absl::StrCat(version.status.version));
+      FillStatistics(*version.scheduler, out);
+      FillMemory("CPU", version.memory_bytes, out);
+      FillMemory("GPU", version.place.device_bytes, out);
+    }
+  return absl::OkStatus();
+}
+
+}  // namespace floe::server
