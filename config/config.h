@@ -192,6 +192,7 @@ struct ListenConfig {
   int64_t connection_age_seconds = 0;
   int64_t keepalive_seconds = 120;
   int64_t send_timeout_seconds = 60;
+  std::vector<std::string> metrics_names;  // of other servers: "tfserving", "triton", "kserve"
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 

@@ -93,6 +93,8 @@ ServerKeyList ListenKeys() {
        "A quiet client is pinged after this time and has 20 seconds to answer; 0: never"},
       {FLOE_KEY(server.send_timeout_seconds), Whole{kConnectionSeconds},
        "A connection is closed when its client reads nothing for this time; 0: never"},
+      {FLOE_KEY(server.metrics_names), NameList{{"tfserving", "triton", "kserve"}},
+       "Other servers' names that `/metrics` has too, e.g. `[tfserving]` (docs/metrics.md)"},
       {"server.reply", FLOE_FIELD(reply), OneOf{{"typed", "content"}},
        "How replies carry numbers unless the model says: typed values or `tensor_content`"},
   };
@@ -269,8 +271,8 @@ constexpr char kNoAuth[] =
     "floed does not ask callers who they are; put a proxy that does in front of it "
     "(docs/security.md)";
 constexpr char kNoMetrics[] =
-    "there is no port for metrics; `floectl status --json` has the numbers "
-    "(docs/monitoring.md)";
+    "metrics need no key: every listener has them at /metrics; server.metrics_names adds names "
+    "of other servers (docs/metrics.md)";
 constexpr char kNoRest[] =
     "there is no REST API; clients call gRPC at server.port (docs/serving.md)";
 constexpr char kAddress[] = "the address is server.bind_address, as a flag --bind_address";

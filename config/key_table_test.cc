@@ -66,6 +66,7 @@ const Case kCases[] = {
     FLOE_KEY(server, connection_age_seconds, server.connection_age_seconds, 9),
     FLOE_KEY(server, keepalive_seconds, server.keepalive_seconds, 9),
     FLOE_KEY(server, send_timeout_seconds, server.send_timeout_seconds, 9),
+    {"server.metrics_names", [](ServerConfig* c) { c->server.metrics_names = {"triton"}; }},
     FLOE_KEY(server, tls.certificate, server.tls.certificate, "x"),
     FLOE_KEY(server, tls.key, server.tls.key, "x"),
     FLOE_KEY(server, tls.client_ca, server.tls.client_ca, "x"),
