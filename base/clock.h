@@ -9,6 +9,8 @@ namespace floe {
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+inline double Seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+
 // Threading: any thread.
 class Clock {
  public:

@@ -195,6 +195,7 @@ struct ListenConfig {
   int64_t http_port = 0;
   int64_t http_max_body_bytes = int64_t{64} << 20;
   int64_t http_timeout_ms = 30000;
+  std::vector<std::string> metrics_names;  // of other servers: "tfserving", "triton", "kserve"
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 

@@ -267,7 +267,7 @@ TEST(Config, KeysOfOtherServersAreExplained) {
       Mistakes("tls: {cert: x}\nserver:\n  metrics: 9\nauth: a\nrest_port: 8501\n"),
       ElementsAre(AllOf(StartsWith("f.yaml:1: tls: the keys of TLS are server.tls.certificate"),
                         HasSubstr("docs/security.md")),
-                  AllOf(StartsWith("f.yaml:3: server.metrics: there is no port for metrics"),
+                  AllOf(StartsWith("f.yaml:3: server.metrics: metrics need no key"),
                         HasSubstr("docs/monitoring.md")),
                   AllOf(StartsWith("f.yaml:4: auth: floed does not ask callers"),
                         HasSubstr("docs/security.md")),

@@ -217,6 +217,27 @@ struct WholeList {
   static bool is_set(const std::vector<int64_t>& values) { return !values.empty(); }
 };
 
+// [a, b], of these names.
+struct NameList {
+  std::vector<std::string> names;
+
+  bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+            std::vector<std::string>* out) const {
+    if (!node.IsSequence()) return r.FailExpected(node, path, "a list of " + QuotedList(names));
+    out->clear();
+    for (size_t i = 0; i < node.size(); ++i) {
+      std::string name;
+      if (ReadValue(OneOf{names}, r, absl::StrCat(path, "[", i, "]"), node[i], &name))
+        out->push_back(name);
+    }
+    return true;
+  }
+  static void Write(YAML::Emitter& out, const std::vector<std::string>& values) {
+    out << YAML::Flow << values;
+  }
+  static bool is_set(const std::vector<std::string>& values) { return !values.empty(); }
+};
+
 // {NAME: VALUE}, with names that are free.
 template <typename Form>
 struct MapOf {

@@ -99,6 +99,8 @@ ServerKeyList ListenKeys() {
        "Largest body of a REST request, packed or not; larger ones end in 413"},
       {FLOE_KEY(server.http_timeout_ms), Whole{{1, 86'400'000}},
        "Time for a REST request's answer, which ends in 504 otherwise"},
+      {FLOE_KEY(server.metrics_names), NameList{{"tfserving", "triton", "kserve"}},
+       "Other servers' names that `/metrics` has too, e.g. `[tfserving]` (docs/metrics.md)"},
       {"server.reply", FLOE_FIELD(reply), OneOf{{"typed", "content"}},
        "How replies carry numbers unless the model says: typed values or `tensor_content`"},
   };
@@ -275,8 +277,8 @@ constexpr char kNoAuth[] =
     "floed does not ask callers who they are; put a proxy that does in front of it "
     "(docs/security.md)";
 constexpr char kNoMetrics[] =
-    "there is no port for metrics; `floectl status --json` has the numbers "
-    "(docs/monitoring.md)";
+    "metrics need no key: every listener has them at /metrics; server.metrics_names adds names "
+    "of other servers (docs/metrics.md)";
 constexpr char kRest[] =
     "the REST API is served at server.port, and at server.http_port if that is set (docs/rest.md)";
 constexpr char kAddress[] = "the address is server.bind_address, as a flag --bind_address";

@@ -69,6 +69,7 @@ const Case kCases[] = {
     FLOE_KEY(server, http_port, server.http_port, 9),
     FLOE_KEY(server, http_max_body_bytes, server.http_max_body_bytes, 4096),
     FLOE_KEY(server, http_timeout_ms, server.http_timeout_ms, 9),
+    {"server.metrics_names", [](ServerConfig* c) { c->server.metrics_names = {"triton"}; }},
     FLOE_KEY(server, tls.certificate, server.tls.certificate, "x"),
     FLOE_KEY(server, tls.key, server.tls.key, "x"),
     FLOE_KEY(server, tls.client_ca, server.tls.client_ca, "x"),

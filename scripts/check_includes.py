@@ -32,6 +32,7 @@ ALLOWED = {
     "server/health": ["server/scheduling", "server/executor", "server/request", "server/registry", "runtime", "kernels", "model", "base"],
     "server/api": ["server/request", "server/scheduling", "server/registry", "server/health", "runtime", "kernels", "model", "model/import",
                    "base", "config", "proto"],
+    "server/metrics": ["server/api", "server/request", "server/scheduling", "server/registry", "server/health", "base"],
     "server/listener": ["base"],
     "server/net": ["server/transport", "server/listener", "server/api", "server/health", "base", "config"],
     "server/transport": ["server/listener", "server/api", "server/health", "base", "config"],

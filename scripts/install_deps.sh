@@ -11,7 +11,7 @@ build_packages=(
   libxxhash-dev libyaml-cpp-dev libzip-dev lld ninja-build nlohmann-json3-dev pkg-config protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
 check_packages=(
-  buildah clang clang-format clang-tidy curl dpkg-dev file git haproxy libclang-rt-dev lintian llvm mmdebstrap nginx-light openssl procps
+  buildah clang clang-format clang-tidy curl dpkg-dev file git haproxy libclang-rt-dev lintian llvm mmdebstrap nginx-light openssl procps prometheus
   python3 python3-venv systemd systemd-container
 )
 
@@ -38,8 +38,8 @@ apt=("${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 -qq)
 "${apt[@]}" update
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
 
-# Tests start these two themselves; as services of this machine nobody asked for them.
-for service in haproxy nginx; do
+# Tests start these themselves; as services of this machine nobody asked for them.
+for service in haproxy nginx prometheus; do
   [ -d /run/systemd/system ] && [[ " ${missing[*]} " == *" $service"* ]] || continue
   "${as_root[@]}" systemctl disable --now --quiet "$service"
 done

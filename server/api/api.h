@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/memory_budget.h"
 #include "config/config.h"
@@ -13,10 +15,20 @@
 
 namespace floe::server {
 
+// Since the start; causes are words for labels of metrics.
+using CountsByCause = std::vector<std::pair<const char*, int64_t>>;
+
 struct ConnectionCounts {
   int64_t open = 0;
   int64_t limit = 0;
-  int64_t refused = 0;  // since the start
+  int64_t refused = 0;  // since the start, as accepted
+  int64_t accepted = 0;
+  CountsByCause refused_by = {}, ended_by = {};
+};
+
+struct CallCounts {
+  int64_t calls = 0, bytes = 0;  // in progress
+  CountsByCause refused_by = {};
 };
 
 struct TlsInfo {
@@ -30,6 +42,7 @@ struct ServerInfo {
   std::string version;
   TimePoint started = TimePoint::min();
   std::function<ConnectionCounts()> connections;
+  std::function<CallCounts()> calls;
   std::function<TlsInfo()> tls;
   std::function<std::string()> log_level;
   std::function<absl::Status(const std::string& level, const std::string& who)> set_log_level;

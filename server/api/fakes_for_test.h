@@ -61,7 +61,9 @@ class FakeServed : public ServedModel {
   ReplyFormat reply_format() const override { return reply; }
   void Submit(Request request) override { on_submit(std::move(request)); }
 
-  void CountRefused(absl::StatusCode code) override { refused.push_back(code); }
+  void CountRefused(const Inference& /*asked*/, absl::StatusCode code) override {
+    refused.push_back(code);
+  }
 
   ReplyFormat reply = ReplyFormat::kTyped;
   std::vector<absl::StatusCode> refused;

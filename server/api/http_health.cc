@@ -1,9 +1,13 @@
 #include "server/api/http_health.h"
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 
 namespace floe::server {
 namespace {
@@ -24,6 +28,13 @@ HttpReply TextReply(bool ok, const std::string& text) {
   return NotCached(std::move(reply));
 }
 
+HttpReply NotFound(const std::string& what) {
+  HttpReply reply;
+  reply.status = 404;
+  reply.body = what + "\n";
+  return NotCached(std::move(reply));
+}
+
 // The Open Inference Protocol's ServerLiveResponse and ServerReadyResponse.
 HttpReply JsonReply(bool ok, const char* name) {
   HttpReply reply;
@@ -31,6 +42,25 @@ HttpReply JsonReply(bool ok, const char* name) {
   reply.content_type = "application/json";
   reply.body = absl::StrCat("{\"", name, "\":", ok ? "true" : "false", "}");
   return NotCached(std::move(reply));
+}
+
+HttpReply ModelReply(const ModelRegistry& registry, const HealthState& health,
+                     const HttpHead& head) {
+  const std::string name(head.Name("model")), version(head.Name("version"));
+  VersionChoice choice;
+  int64_t number = 0;
+  if (!version.empty() && !absl::SimpleAtoi(version, &number))
+    return NotFound(absl::StrCat("a version is a number, got ", Quoted(version)));
+  if (!version.empty()) choice.version = number;
+  const auto statuses = registry.Status(name, choice);
+  const auto serving = health.Get("model/" + name);
+  // A configured model whose versions are not found yet is there, and not ready.
+  if (!statuses.ok() && !(serving.has_value() && version.empty()))
+    return NotFound(std::string(statuses.status().message()));
+  const bool available = statuses.ok() && absl::c_any_of(*statuses, [](const VersionStatus& one) {
+                           return one.state == VersionState::kAvailable;
+                         });
+  return JsonReply(available && serving == ServingStatus::kServing, "ready");
 }
 
 }  // namespace
@@ -50,6 +80,15 @@ void AddHealthRoutes(const HealthState& health, std::function<std::string()> det
   routes->Add(SimpleRoute("/v2/health/ready", MethodRole::kHealth, [&health](const HttpHead&) {
     return JsonReply(IsReady(health), "ready");
   }));
+}
+
+void AddModelHealthRoutes(const ModelRegistry& registry, const HealthState& health,
+                          HttpRoutes* routes) {
+  for (const char* path :
+       {"/v2/models/{model}/ready", "/v2/models/{model}/versions/{version}/ready"})
+    routes->Add(SimpleRoute(path, MethodRole::kHealth, [&registry, &health](const HttpHead& head) {
+      return ModelReply(registry, health, head);
+    }));
 }
 
 }  // namespace floe::server

@@ -6,6 +6,7 @@
 
 #include "server/api/http.h"
 #include "server/health/health.h"
+#include "server/registry/registry.h"
 
 namespace floe::server {
 
@@ -16,5 +17,11 @@ namespace floe::server {
 // body but KServe's. `health` outlives the routes.
 void AddHealthRoutes(const HealthState& health, std::function<std::string()> detail,
                      HttpRoutes* routes);
+
+// KServe's /v2/models/{model}/ready and /v2/models/{model}/versions/{version}/ready: 200 where the
+// model's own health serves, and the version, if one is named, is available; else 503, and 404 for
+// models and versions that are not configured or not there. What is given outlives the routes.
+void AddModelHealthRoutes(const ModelRegistry& registry, const HealthState& health,
+                          HttpRoutes* routes);
 
 }  // namespace floe::server

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/api/fakes_for_test.h"
 #include "server/api/http_health.h"
 
 namespace floe::server {
@@ -127,6 +128,34 @@ TEST(HttpHealth, IsWhatTheHealthServiceSays) {
   HttpHead remote;
   remote.roles.read = OfferedTo::kLocal;
   EXPECT_EQ(Ask(routes, "GET", "/readyz", remote).status, 403);
+}
+
+TEST(HttpHealth, OfAModelIsThatOfItsVersionsAndItsHealth) {
+  FakeRegistry registry;
+  HealthState health;
+  HttpRoutes routes;
+  AddModelHealthRoutes(registry, health, &routes);
+  const auto status = [&](const char* path) { return Ask(routes, "GET", path).status; };
+  registry.statuses["m"] = {{3, VersionState::kLoading, {}}, {2, VersionState::kAvailable, {}}};
+  registry.statuses["new"] = {{1, VersionState::kLoading, {}}};
+  health.Set("model/m", ServingStatus::kServing);
+  health.Set("model/new", ServingStatus::kNotServing);
+  health.Set("model/missing", ServingStatus::kNotServing);
+  EXPECT_EQ(status("/v2/models/m/ready"), 200);
+  EXPECT_EQ(Ask(routes, "GET", "/v2/models/m/ready").body, "{\"ready\":true}");
+  EXPECT_EQ(status("/v2/models/m/versions/2/ready"), 200);
+  EXPECT_EQ(status("/v2/models/m/versions/3/ready"), 503);
+  EXPECT_EQ(Ask(routes, "GET", "/v2/models/m/versions/3/ready").body, "{\"ready\":false}");
+  EXPECT_EQ(status("/v2/models/new/ready"), 503);
+  EXPECT_EQ(status("/v2/models/missing/ready"), 503) << "configured, and nothing was found yet";
+  EXPECT_EQ(status("/v2/models/nobody/ready"), 404);
+  EXPECT_EQ(status("/v2/models/nobody/versions/1/ready"), 404);
+  const HttpReply word = Ask(routes, "GET", "/v2/models/m/versions/two/ready");
+  EXPECT_EQ(word.status, 404);
+  EXPECT_THAT(word.body, HasSubstr("a version is a number, got 'two'"));
+  health.Set("model/m", ServingStatus::kNotServing);
+  EXPECT_EQ(status("/v2/models/m/ready"), 503) << "its work does not go on";
+  EXPECT_EQ(status("/v2/models/m/versions/2/ready"), 503);
 }
 
 TEST(Http, StatusesAreThoseOfGrpcsGateways) {

@@ -169,7 +169,7 @@ absl::Status InferCall::TrySubmit() {
   };
   absl::Status decoded = codec_->Decode(message_.bytes, find, &asked_);
   if (!decoded.ok()) {
-    if (served != nullptr) served->CountRefused(decoded.code());
+    if (served != nullptr) served->CountRefused(asked_, decoded.code());
     return decoded;
   }
   Grant(codec_->wishes());

@@ -17,7 +17,6 @@ namespace floe::server {
 namespace {
 
 double Millis(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
-double Seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 double Mean(uint64_t sum, uint64_t count) {
   return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);

@@ -32,6 +32,7 @@
 #include "server/daemon/tls_watch.h"
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
+#include "server/metrics/http_metrics.h"
 #include "server/net/net_transport.h"
 #include "server/registry/local_registry.h"
 
@@ -198,6 +199,8 @@ class Daemon {
     AddHealthRoutes(
         health_, [this] { return tls_.Detail(); }, &routes_);
     AddServingRoutes(api, RestOptionsOf(config_.server), &routes_);
+    AddModelHealthRoutes(registry_, health_, &routes_);
+    AddMetricsRoutes(api, MetricNamesOf(config_.server.metrics_names), &routes_);
     transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));
@@ -214,7 +217,28 @@ class Daemon {
     info.started = started_;
     info.connections = [this] {
       const ListenerCounts counts = transport_->connections();
-      return ConnectionCounts{counts.open, transport_->max_connections(), counts.refused()};
+      ConnectionCounts all{counts.open,
+                           transport_->max_connections(),
+                           counts.refused(),
+                           counts.accepted,
+                           {{"limit", counts.refused_total},
+                            {"address_limit", counts.refused_address},
+                            {"no_file_descriptor", counts.refused_files}}};
+      for (int i = 0; i < kEndReasons; ++i) {
+        const auto reason = static_cast<EndReason>(i);
+        all.ended_by.emplace_back(CauseOf(reason), transport_->ends().count(reason));
+      }
+      return all;
+    };
+    info.calls = [this] {
+      const CallLoad load = transport_->calls();
+      const CallRefusals refused = transport_->refused_calls();
+      return CallCounts{load.calls,
+                        load.request_bytes + load.reply_bytes,
+                        {{"limit", refused.all},
+                         {"address_limit", refused.address},
+                         {"connection_limit", refused.connection},
+                         {"memory", refused.memory}}};
     };
     if (tls_.context() != nullptr)
       info.tls = [context = tls_.context()] {
@@ -368,7 +392,7 @@ class Daemon {
   TlsWatch tls_;
   MethodTable methods_;
   HttpRoutes routes_;
-  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<NetTransport> transport_;
 };
 
 }  // namespace

@@ -41,9 +41,19 @@ absl::Status CallSeat::Pay() {
   const CallLimits& limits = book_->limits_;
   const int64_t bytes = request_bytes_ + reply_bytes_;
   if (limits.memory == nullptr || bytes < CallLimits::kSmall) return absl::OkStatus();
-  if (paid_.bytes() > 0) return paid_.Resize(bytes);
-  FLOE_ASSIGN_OR_RETURN(paid_, limits.memory->Take(bytes));
-  return absl::OkStatus();
+  absl::Status status;
+  if (paid_.bytes() > 0) {
+    status = paid_.Resize(bytes);
+  } else {
+    absl::StatusOr<MemoryShare> taken = limits.memory->Take(bytes);
+    status = taken.status();
+    if (taken.ok()) paid_ = *std::move(taken);
+  }
+  if (!status.ok()) {
+    MutexLock lock(book_->mutex_);
+    ++book_->refusals_.memory;
+  }
+  return status;
 }
 
 absl::Status CallSeat::AddRequest(int64_t bytes) {
@@ -104,21 +114,25 @@ absl::Status CallBook::Check(const CallSeat::Connection& connection, int64_t cal
     const CallLoad& load;
     const CallLimit& limit;
     const char *calls_key, *bytes_key;
+    int64_t& refused;
   } levels[] = {
       {"this connection's", connection.load, limits_.connection, "max_calls_per_connection",
-       "max_call_bytes_per_connection"},
+       "max_call_bytes_per_connection", refusals_.connection},
       {"this address's", *connection.address, limits_.address, "max_calls_per_address",
-       "max_call_bytes_per_address"},
-      {"all callers'", all_, limits_.all, "max_calls", "max_call_bytes"},
+       "max_call_bytes_per_address", refusals_.address},
+      {"all callers'", all_, limits_.all, "max_calls", "max_call_bytes", refusals_.all},
   };
   for (const auto& level : levels) {
     if (&level == levels && connection.port == 0) continue;
-    if (level.limit.calls > 0 && level.load.calls + calls > level.limit.calls)
+    if (level.limit.calls > 0 && level.load.calls + calls > level.limit.calls) {
+      ++level.refused;
       return Beyond(level.whose, "calls", level.load.calls, level.limit.calls, level.calls_key);
+    }
     const int64_t held = level.load.request_bytes + level.load.reply_bytes;
     if (reply && level.load.reply_bytes == 0) continue;  // one reply is there for everybody
     if (level.limit.bytes <= 0 || held + bytes <= level.limit.bytes) continue;
     pressed_ |= &level.load == &all_;
+    ++level.refused;
     return Beyond(level.whose, "bytes of requests and unsent replies", held, level.limit.bytes,
                   level.bytes_key);
   }
@@ -185,6 +199,11 @@ std::vector<CallBook::Cut> CallBook::Overdue(const Acknowledged& acknowledged) {
 CallLoad CallBook::all() const {
   MutexLock lock(mutex_);
   return all_;
+}
+
+CallRefusals CallBook::refusals() const {
+  MutexLock lock(mutex_);
+  return refusals_;
 }
 
 }  // namespace floe::server

@@ -47,6 +47,11 @@ struct CallLoad {
   int64_t calls = 0, request_bytes = 0, reply_bytes = 0;
 };
 
+// Since the start, by what had no room: a limit, or the memory.
+struct CallRefusals {
+  int64_t connection = 0, address = 0, all = 0, memory = 0;
+};
+
 class CallBook;
 
 // A call's place in the book, left when it goes. Threading: one thread at a time.
@@ -108,6 +113,7 @@ class CallBook {
   std::vector<Cut> Overdue(const Acknowledged& acknowledged);
 
   CallLoad all() const;
+  CallRefusals refusals() const;
 
  private:
   friend class CallSeat;
@@ -133,6 +139,7 @@ class CallBook {
   ByName<CallSeat::Connection> connections_ ABSL_GUARDED_BY(mutex_);
   ByName<CallLoad> addresses_ ABSL_GUARDED_BY(mutex_);
   CallLoad all_ ABSL_GUARDED_BY(mutex_);
+  CallRefusals refusals_ ABSL_GUARDED_BY(mutex_);
   bool pressed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -45,6 +45,11 @@ TEST(CallBook, BoundsCallsOfAConnectionOfAnAddressAndOfAll) {
   EXPECT_THAT(take(kUnix), HasSubstr("server.max_calls)"));
   EXPECT_EQ(book.all().calls, 4);
   EXPECT_EQ(book.all().request_bytes, 40);
+  const CallRefusals refused = book.refusals();
+  EXPECT_EQ(refused.connection, 1);
+  EXPECT_EQ(refused.address, 1);
+  EXPECT_EQ(refused.all, 1);
+  EXPECT_EQ(refused.memory, 0);
   seats.pop_front();
   EXPECT_EQ(take(kA1), "");
   seats.clear();
@@ -91,6 +96,7 @@ TEST(CallBook, TheBytesOfLargeCallsArePaidFor) {
   EXPECT_EQ(memory.in_use(), 700'000);
   EXPECT_TRUE(absl::IsResourceExhausted(book.Take(kB1, 500'000, &other)));
   EXPECT_TRUE(absl::IsResourceExhausted(small.AddReply(500'000)));
+  EXPECT_EQ(book.refusals().memory, 2);
   large.Leave();
   EXPECT_EQ(memory.in_use(), 0);
 }

@@ -34,7 +34,9 @@ class LocalServed : public ServedModel {
   const ModelHandle& model() const override { return model_; }
   ReplyFormat reply_format() const override { return reply_; }
   void Submit(Request request) override { scheduler_.Submit(std::move(request)); }
-  void CountRefused(absl::StatusCode code) override { scheduler_.CountRefused(code); }
+  void CountRefused(const Inference& asked, absl::StatusCode code) override {
+    scheduler_.CountRefused(asked, code);
+  }
   Scheduler& scheduler() { return scheduler_; }
   // Logs what went wrong of late. Called now and then, by one thread.
   void LogIncidents(TimePoint now);

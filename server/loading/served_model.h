@@ -21,8 +21,11 @@ class ServedModel {
   // Takes the request in every case; request.complete reports refusals too (RESOURCE_EXHAUSTED when
   // full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
   virtual void Submit(Request request) = 0;
-  // A request for it that was refused before it could be submitted, for statistics.
-  virtual void CountRefused(absl::StatusCode code) { (void)code; }
+  // What was asked of it was refused before it could be submitted; for statistics. Its signature
+  // may not be known.
+  virtual void CountRefused(const Inference& asked, absl::StatusCode code) {
+    (void)asked, (void)code;
+  }
 };
 using ServedHandle = std::shared_ptr<ServedModel>;
 

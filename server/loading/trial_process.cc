@@ -158,8 +158,6 @@ class Process {
   std::string said_;  // the end of it
 };
 
-double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-
 std::string During(const TrialBoard& board) {
   const std::string doing = board.note.Describe();
   return absl::StrCat(" during ", doing.empty() ? "its start" : doing);

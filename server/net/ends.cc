@@ -23,6 +23,13 @@ const char* NameOf(EndReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+const char* CauseOf(EndReason reason) {
+  static constexpr const char* kCauses[kEndReasons] = {
+      "client",    "idle",     "age",     "drain",  "stranger", "handshake",
+      "keepalive", "protocol", "headers", "resets", "frames",   "pings"};
+  return kCauses[static_cast<size_t>(reason)];
+}
+
 void EndCounts::Count(EndReason reason, const std::string& peer) {
   constexpr int kLines = 10;
   constexpr auto kEvery = std::chrono::seconds(10);

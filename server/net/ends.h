@@ -26,7 +26,8 @@ enum class EndReason : uint8_t {
   kPings,      // too many PINGs
 };
 inline constexpr int kEndReasons = 12;
-const char* NameOf(EndReason reason);
+const char* NameOf(EndReason reason);   // for the log
+const char* CauseOf(EndReason reason);  // for labels of metrics: "client", "idle"
 
 // Threading: any thread.
 class EndCounts {

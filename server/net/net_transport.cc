@@ -125,6 +125,8 @@ class EpollTransport final : public NetTransport {
   std::vector<std::string> addresses() const override { return addresses_; }
   ListenerCounts connections() const override { return shared_.connections.Counts(); }
   int64_t max_connections() const override { return shared_.connections.limits().max_connections; }
+  CallLoad calls() const override { return shared_.book.all(); }
+  CallRefusals refused_calls() const override { return shared_.book.refusals(); }
   absl::Status CheckTurning() const override;
   void Shutdown(TimePoint deadline) override;
   const EndCounts& ends() const override { return shared_.ends; }

@@ -18,6 +18,7 @@
 #include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "runtime/model.h"
+#include "server/request/door.h"
 
 namespace floe::server {
 
@@ -86,6 +87,7 @@ class PendingInputs {
 // A codec fills it, for the call that keeps it. Whoever runs it has a const one, in which nothing
 // changes but the data of pending inputs. It stays where it is: `pending` knows its address.
 struct Inference {
+  Door door = Door::kPredict;            // by which it came
   ModelHandle model;                     // keeps `signature` and the plans alive
   const Signature* signature = nullptr;  // of `model`
   // One per signature input, in its order; dtype kInvalid: not fed. Names, dtypes and shapes are

@@ -2,6 +2,7 @@
 // out of the queue by a thread that must not wait.
 #include "server/scheduling/completion.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -26,26 +27,26 @@ Outcome OutcomeOf(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) ? Outcome::kExpired : Outcome::kFailed;
 }
 
-void AnswerCounts::Add(Outcome outcome, const absl::Status& status, int more) {
+void AnswerCounts::Add(RequestCounts::Cell* cell, Outcome outcome, const absl::Status& status,
+                       int more) {
   outcomes_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
-  by_code_[static_cast<size_t>(status.code()) % kStatusCodes].fetch_add(more,
-                                                                        std::memory_order_relaxed);
+  cell->Count(status.code(), more);
   if (!absl::IsInternal(status)) return;
   MutexLock lock(mutex_);
   last_internal_ = std::string(status.message());
 }
 
 void AnswerCounts::CopyTo(SchedulerStats* stats) const {
-  const auto copy = [](const auto& from, auto& to) {
-    for (size_t i = 0; i < from.size(); ++i) to[i] = from[i].load(std::memory_order_relaxed);
-  };
-  copy(outcomes_, stats->outcomes);
-  copy(by_code_, stats->by_code);
+  for (size_t i = 0; i < kOutcomes; ++i)
+    stats->outcomes[i] = outcomes_[i].load(std::memory_order_relaxed);
+  stats->requests = requests_.Read();
+  for (const RequestCount& count : stats->requests)
+    for (size_t i = 0; i < kStatusCodes; ++i) stats->by_code[i] += count.by_code[i];
   MutexLock lock(mutex_);
   stats->last_internal_error = last_internal_;
 }
 
-Completion::Completion() {
+Completion::Completion(const Clock* clock) : clock_(*clock) {
   (void)CallerLeftError();
   (void)ExpiredError();
 }
@@ -58,8 +59,10 @@ void Completion::Answer(Queued* request, Outputs outputs) {
   const std::unique_ptr<Queued> owned(request);
   // The listener goes first: afterwards nobody else knows the request.
   if (request->call.cancel != nullptr) request->call.cancel->ClearListener(request);
-  const bool counts = request->whole == nullptr;  // parts are counted as one request
-  if (counts) counts_.Add(request->outcome, request->status);
+  // Parts are counted as one request.
+  RequestCounts::Cell* const cell =
+      request->whole == nullptr ? &counts_.requests().Of(*request->asked) : nullptr;
+  if (cell != nullptr) counts_.Add(cell, request->outcome, request->status);
   const absl::Status completed = CatchOutOfMemory([&] {
     if (request->status.ok()) {
       request->call.complete(outputs, request->timings);
@@ -68,9 +71,15 @@ void Completion::Answer(Queued* request, Outputs outputs) {
     }
     return absl::OkStatus();
   });
-  if (completed.ok()) return;
-  if (counts) counts_.Add(request->outcome, request->status, -1);
-  if (counts) counts_.Add(Outcome::kFailed, completed);
+  if (completed.ok()) {
+    // With what the answer took: it was encoded there.
+    if (cell != nullptr && request->status.ok())
+      cell->AddTimes(clock_.Now() - std::min(request->call.arrived, request->enqueued),
+                     request->timings.run);
+    return;
+  }
+  if (cell != nullptr) counts_.Add(cell, request->outcome, request->status, -1);
+  if (cell != nullptr) counts_.Add(cell, Outcome::kFailed, completed);
   request->call.complete(completed, request->timings);
 }
 

@@ -24,12 +24,14 @@ Outcome OutcomeOf(const absl::Status& status);
 // Counts what became of requests. Threading: any thread.
 class AnswerCounts {
  public:
-  void Add(Outcome outcome, const absl::Status& status, int more = 1);
+  // `cell`: of `requests`, where the request is counted too.
+  void Add(RequestCounts::Cell* cell, Outcome outcome, const absl::Status& status, int more = 1);
+  RequestCounts& requests() { return requests_; }
   void CopyTo(SchedulerStats* stats) const;
 
  private:
   std::array<std::atomic<uint64_t>, kOutcomes> outcomes_{};
-  std::array<std::atomic<uint64_t>, kStatusCodes> by_code_{};
+  RequestCounts requests_;
   mutable Mutex mutex_;
   std::string last_internal_ ABSL_GUARDED_BY(mutex_);
 };
@@ -38,7 +40,8 @@ class AnswerCounts {
 // Threading: any thread, with any lock held for Post, without one for the rest.
 class Completion {
  public:
-  Completion();
+  // `clock` outlives it.
+  explicit Completion(const Clock* clock);
   ~Completion() { Stop(); }
 
   // Answers what is posted on this thread; without it, Drain does. Throws std::system_error.
@@ -58,6 +61,7 @@ class Completion {
   const AnswerCounts& counts() const { return counts_; }
 
  private:
+  const Clock& clock_;
   AnswerCounts counts_;
   Mutex mutex_;
   RequestList<&Queued::arrival_hook> ended_ ABSL_GUARDED_BY(mutex_);

@@ -164,7 +164,7 @@ void Scheduler::Submit(Request call) {
     return absl::OkStatus();
   });
   if (!made.ok()) {
-    state_.completion.counts().Add(Outcome::kFailed, made);
+    CountFailed(*call.asked, made);
     return call.complete(made, {});
   }
   const TimePoint now = request->enqueued = state_.Now();

@@ -57,9 +57,9 @@ class Scheduler {
   SchedulerStats Stats() const;
   // Of the stats what is counted of requests and runs, which takes no time to put together.
   SchedulerStats Counts() const;
-  // A request for this model that was refused before it could be submitted, for Stats.
-  void CountRefused(absl::StatusCode code) {
-    state_.completion.counts().Add(Outcome::kFailed, absl::Status(code, ""));
+  // What was asked of this model was refused before it could be submitted; for Stats.
+  void CountRefused(const Inference& asked, absl::StatusCode code) {
+    CountFailed(asked, absl::Status(code, ""));
   }
 
   // Gives back what slots keep between runs, of those idle for a minute at `now`, or for a second
@@ -71,6 +71,10 @@ class Scheduler {
   bool Step() { return workers_.Step(); }
 
  private:
+  void CountFailed(const Inference& asked, const absl::Status& status) {
+    AnswerCounts& counts = state_.completion.counts();
+    counts.Add(&counts.requests().Of(asked), Outcome::kFailed, status);
+  }
   void Enqueue(Queued* request);
   void Split(Queued* whole);
 

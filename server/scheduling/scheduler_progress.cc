@@ -85,6 +85,7 @@ SchedulerStats Scheduler::Stats() const {
     stats.oldest_wait = now - oldest->enqueued;
   stats.queue_wait = TimesOf(state_.queue_waits, now);
   stats.run = TimesOf(state_.run_times, now);
+  stats.work = state_.work_counts.Read();
   stats.progress = ProgressOf(state_, now);
   return stats;
 }

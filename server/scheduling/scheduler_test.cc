@@ -490,6 +490,33 @@ TEST(Scheduler, CountsWhatHappened) {
   EXPECT_EQ(stats.by_code[static_cast<size_t>(absl::StatusCode::kCancelled)], 1u);
   EXPECT_EQ(stats.run.count, 3u);
   EXPECT_EQ(stats.queue_wait.count, 4u);
+  ASSERT_EQ(stats.work.size(), 1u);
+  EXPECT_EQ(stats.work[0].queue_wait.count(), 4u);
+  EXPECT_EQ(stats.work[0].run.count(), 3u);
+  EXPECT_EQ(stats.work[0].batch_rows.sum(), 4);
+  ASSERT_EQ(stats.requests.size(), 1u);
+  EXPECT_EQ(stats.requests[0].by_code, stats.by_code);
+  EXPECT_EQ(stats.requests[0].seconds.count(), 3u) << "of those that ended with OK";
+}
+
+// The time of a request begins where its call arrived, and has what writing the answer took.
+TEST(Scheduler, RequestsAreTimedFromTheirArrivalToTheAnswer) {
+  Stepped s({.max_rows = 2});
+  Call call({1});
+  Request request = call.MakeRequest();
+  request.arrived = s.clock.Now() - milliseconds(3);
+  request.complete = [&s, done = request.complete](const absl::StatusOr<Outputs>& outputs,
+                                                   const Timings& timings) {
+    s.clock.Advance(milliseconds(4));
+    done(outputs, timings);
+  };
+  s.scheduler->Submit(std::move(request));
+  s.clock.Advance(milliseconds(2));
+  s.Drain();
+  const SchedulerStats stats = s.scheduler->Stats();
+  ASSERT_EQ(stats.requests.size(), 1u);
+  EXPECT_DOUBLE_EQ(stats.requests[0].seconds.sum(), 0.009);
+  EXPECT_DOUBLE_EQ(stats.work[0].queue_wait.sum(), 0.002);
 }
 
 // Memory that runs out for one reply, or in one run, is that request's error and nobody else's.

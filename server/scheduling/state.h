@@ -62,6 +62,7 @@ struct SlotUse {
   Duration estimated = Duration::zero();  // Executor::Expect
   Duration expected = Duration::zero();
   int worker = -1;  // whose thread it is on; -1: a caller's
+  size_t work = 0;  // in WorkCounts
   bool failed = false;
   bool reported = false;                 // that it is stuck
   absl::Span<Queued* const> batch;       // empty once the run is over
@@ -160,6 +161,7 @@ struct SchedulerState {
       : executor(std::move(runs)),
         options(std::move(how)),
         memory(MemoryScope::Current() == nullptr ? MemoryBudget() : *MemoryScope::Current()),
+        completion(options.clock),
         queue(options.limits),
         slots(executor->slots(), options.clock->Now()),
         slowest(options.slowest, options.clock->Now()) {}
@@ -188,6 +190,7 @@ struct SchedulerState {
   SlowestRun slowest ABSL_GUARDED_BY(mutex);
   RecentTimes queue_waits ABSL_GUARDED_BY(mutex), run_times ABSL_GUARDED_BY(mutex);
   RunCounts counts ABSL_GUARDED_BY(mutex);
+  WorkCounts work_counts ABSL_GUARDED_BY(mutex);
   TimePoint last_finished ABSL_GUARDED_BY(mutex) = TimePoint::min();
   int waiting_workers ABSL_GUARDED_BY(mutex) = 0;
   bool stopping ABSL_GUARDED_BY(mutex) = false;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/budget.h"
 
 namespace floe::server {
 namespace {
@@ -48,6 +49,27 @@ Duration StuckAfter(const SchedulerProgress& progress, double batches) {
 }
 
 }  // namespace
+
+size_t WorkCounts::Find(const Inference& asked) {
+  size_t place = 1;
+  while (place < all_.size() && all_[place].signature != asked.signature) ++place;
+  if (place < all_.size()) return place;
+  const absl::Status made = CatchOutOfMemory([&] {
+    SignatureWork work;
+    work.signature = asked.signature;
+    if (asked.signature != nullptr) work.name = asked.signature->def().name;
+    all_.push_back(std::move(work));
+    return absl::OkStatus();
+  });
+  return made.ok() ? place : 0;
+}
+
+std::vector<SignatureWork> WorkCounts::Read() const {
+  std::vector<SignatureWork> all(all_.begin() + 1, all_.end());
+  std::sort(all.begin(), all.end(),
+            [](const SignatureWork& a, const SignatureWork& b) { return a.name < b.name; });
+  return all;
+}
 
 void BatchCounts::Add(const BatchCounts& other) {
   batches += other.batches;

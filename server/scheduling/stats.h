@@ -10,7 +10,10 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "server/scheduling/queue.h"
+#include "server/scheduling/request_counts.h"
+#include "server/scheduling/time_bounds.h"
 
 namespace floe::server {
 
@@ -72,17 +75,36 @@ struct TimeStats {
   Duration p50 = Duration::zero(), p99 = Duration::zero();
 };
 
-inline constexpr size_t kStatusCodes = 17;
-
 struct RunCounts {
   uint64_t inline_runs = 0;  // on the thread that brought the request
   uint64_t reruns = 0;       // batches that failed and were run again in halves
   uint64_t stuck_runs = 0;   // that NewlyStuck named
 };
 
+// The runs for one signature since the start: how long requests waited for them and how long they
+// took, in seconds, and how many rows they had.
+inline constexpr double kRowsBounds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+struct SignatureWork {
+  const Signature* signature = nullptr;
+  std::string name;
+  Histogram queue_wait{kWaitBounds}, run{kTimeBounds}, batch_rows{kRowsBounds};
+};
+
+// Of all signatures that had a run. Threading: the caller locks.
+class WorkCounts {
+ public:
+  // Where that of the signature is; where there is no memory for a new one, another's.
+  size_t Find(const Inference& asked);
+  SignatureWork& operator[](size_t place) { return all_[place]; }
+  std::vector<SignatureWork> Read() const;  // by name
+
+ private:
+  std::vector<SignatureWork> all_{1};  // the first is where there is no memory
+};
+
 struct SchedulerStats : RunCounts {
   std::array<uint64_t, kOutcomes> outcomes{};    // by Outcome
-  std::array<uint64_t, kStatusCodes> by_code{};  // by absl::StatusCode, of what was answered
+  std::array<uint64_t, kStatusCodes> by_code{};  // by absl::StatusCode, of all `requests`
   std::string last_internal_error;               // "" when there was none
   BatchCounts batches;                           // of all profiles
   std::vector<ProfileStats> profiles;
@@ -91,6 +113,8 @@ struct SchedulerStats : RunCounts {
   int64_t queued_rows = 0;
   Duration oldest_wait = Duration::zero();
   TimeStats queue_wait, run;
+  std::vector<SignatureWork> work;
+  std::vector<RequestCount> requests;
   SchedulerProgress progress;
 
   uint64_t& operator[](Outcome outcome) { return outcomes[static_cast<size_t>(outcome)]; }

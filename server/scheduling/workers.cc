@@ -41,11 +41,15 @@ int Workers::TakeSlot(absl::Span<Queued* const> batch, BatchClose close, int wor
   use.failed = use.reported = false;
   use.batch = batch;
   use.abandoned.reset();
+  use.work = state_.work_counts.Find(*first.asked);
+  SignatureWork& work = state_.work_counts[use.work];
   for (Queued* request : batch) {
     use.rows += request->binding.rows;
     request->timings.queue = now - request->enqueued;
     state_.queue_waits.Add(request->timings.queue, now);
+    work.queue_wait.Add(Seconds(request->timings.queue));
   }
+  work.batch_rows.Add(static_cast<double>(use.rows));
   CostProfile& profile = state_.profiles.Of(first, *state_.executor);
   BatchCounts& counted = profile.counts;
   ++counted.batches;
@@ -74,6 +78,7 @@ void Workers::ReleaseSlot(int slot) {
       profile->Learn(use.estimated, use.rows, took);
   }
   state_.run_times.Add(took, now);
+  state_.work_counts[use.work].run.Add(Seconds(took));
   state_.last_finished = now;
   use.started = TimePoint::max();
   use.idle_since = now;

@@ -67,6 +67,9 @@ class Transport {
   // Zeros before Start.
   virtual ListenerCounts connections() const = 0;
   virtual int64_t max_connections() const = 0;
+  // The calls in progress, and those that were refused.
+  virtual CallLoad calls() const = 0;
+  virtual CallRefusals refused_calls() const = 0;
 
   // UNAVAILABLE: a thread that serves connections has been at one piece of work for too long.
   virtual absl::Status CheckTurning() const { return absl::OkStatus(); }

@@ -87,6 +87,12 @@ def test_probes_ask_the_port_that_is_served(objects):
     assert objects["NetworkPolicy"]["spec"]["ingress"][0]["ports"][0]["port"] == port
 
 
+def test_prometheus_finds_the_port(objects):
+    template = objects["Deployment"]["spec"]["template"]
+    asked = {"scrape": "true", "port": str(template["spec"]["containers"][0]["ports"][0]["containerPort"]), "path": "/metrics"}
+    assert template["metadata"]["annotations"] == {f"prometheus.io/{key}": value for key, value in asked.items()}
+
+
 def test_selectors_find_the_pods(objects):
     labels = objects["Deployment"]["spec"]["template"]["metadata"]["labels"]
     selectors = [objects["Service"]["spec"]["selector"], objects["Deployment"]["spec"]["selector"]["matchLabels"],
@@ -106,6 +112,17 @@ def test_replicas_are_seen_one_by_one_and_scaled():
     assert scaler["scaleTargetRef"]["name"] == objects["Deployment"]["metadata"]["name"]
     assert "replicas" not in objects["Deployment"]["spec"]
     assert scaler["minReplicas"] > objects["PodDisruptionBudget"]["spec"]["maxUnavailable"]
+
+
+def test_the_scaler_by_wait_reads_what_the_adapter_makes():
+    by_cpu, by_wait = [next(document for document in yaml.safe_load_all((FOLDER / "overlays/replicated" / name).read_text())
+                            if document["kind"] == "HorizontalPodAutoscaler") for name in ("scaling.yaml", "scaling-by-wait.yaml")]
+    assert kubernetes_validate.validate(by_wait, VERSION, strict=True)
+    assert {**by_wait["spec"], "metrics": None} == {**by_cpu["spec"], "metrics": None}
+    (rule,) = yaml.safe_load((ROOT / "deploy/prometheus/adapter_rules.yml").read_text())["rules"]
+    assert by_wait["spec"]["metrics"][0]["pods"]["metric"]["name"] == rule["name"]["as"]
+    series = rule["seriesQuery"].partition("{")[0]
+    assert f"`{series.removesuffix('_sum')}` | histogram" in (ROOT / "docs/metrics.md").read_text()
 
 
 def test_floed_reads_the_configuration(objects, tmp_path):
@@ -151,6 +168,7 @@ def test_kserve_runtime_is_hardened_and_fits_the_service():
     runtime, service = kserve("serving-runtime.yaml"), kserve("inference-service.yaml")
     container = runtime["spec"]["containers"][0]
     assert_hardened(container)
+    assert runtime["spec"]["annotations"]["prometheus.kserve.io/port"] == str(container["ports"][0]["containerPort"])
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "floe"}, "spec": {"containers": [container]}}
     kubernetes_validate.validate(pod, VERSION, strict=True)
     model = service["spec"]["predictor"]["model"]
