@@ -60,7 +60,7 @@ ServerKeyList ListenKeys() {
       {FLOE_KEY(server.drain_lame_duck_seconds), Whole{{0, 3600}},
        "Time after SIGTERM in which new calls are still served while health says NOT_SERVING"},
       {FLOE_KEY(server.grpc_channel_arguments), AnyText(),
-       "`key=value,key=value`, passed to gRPC, e.g. `grpc.keepalive_time_ms=20000`"},
+       "`key=value,key=value`, as gRPC's servers name them, e.g. `grpc.keepalive_time_ms=20000`"},
       {FLOE_KEY(server.insecure_public), YesNo(),
        "Accepts plain connections from other machines; for trusted networks only"},
       {FLOE_KEY(server.max_connections), Whole{kMany},
@@ -93,6 +93,13 @@ ServerKeyList ListenKeys() {
        "A quiet client is pinged after this time and has 20 seconds to answer; 0: never"},
       {FLOE_KEY(server.send_timeout_seconds), Whole{kConnectionSeconds},
        "A connection is closed when its client reads nothing for this time; 0: never"},
+      {"server.reply", FLOE_FIELD(reply), OneOf{{"typed", "content"}},
+       "How replies carry numbers unless the model says: typed values or `tensor_content`"},
+  };
+}
+
+ServerKeyList HttpKeys() {
+  return {
       {FLOE_KEY(server.http_port), Whole{{0, 65535}},
        "Another TCP port for the same, as clients of REST expect one; 0: none"},
       {FLOE_KEY(server.http_max_body_bytes), Bytes{{1024, std::numeric_limits<int32_t>::max()}},
@@ -101,8 +108,6 @@ ServerKeyList ListenKeys() {
        "Time for a REST request's answer, which ends in 504 otherwise"},
       {FLOE_KEY(server.metrics_names), NameList{{"tfserving", "triton", "kserve"}},
        "Other servers' names that `/metrics` has too, e.g. `[tfserving]` (docs/metrics.md)"},
-      {"server.reply", FLOE_FIELD(reply), OneOf{{"typed", "content"}},
-       "How replies carry numbers unless the model says: typed values or `tensor_content`"},
   };
 }
 
@@ -335,7 +340,7 @@ std::string MarkdownHead(const std::string& section) {
 
 const ServerKeyList& ServerKeys() {
   static const auto* keys = new ServerKeyList(Joined<ServerConfig>(
-      {DeviceKeys(), ListenKeys(), TlsKeys(), LogAndCpuKeys(), LifecycleKeys()}));
+      {DeviceKeys(), ListenKeys(), HttpKeys(), TlsKeys(), LogAndCpuKeys(), LifecycleKeys()}));
   return *keys;
 }
 

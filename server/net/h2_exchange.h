@@ -19,7 +19,7 @@ namespace floe::server {
 class H2Session;
 
 // The session holds it while its stream is open. A request with a body counts as a call until its
-// stream is closed.
+// stream is closed. One class: a request, as its session, its handler and other threads see it.
 // Threading: HttpResponder on any thread, the rest on the session's loop.
 class H2Exchange final : public HttpResponder,
                          public Loop::Task,

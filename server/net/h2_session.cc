@@ -93,11 +93,11 @@ int H2Callbacks::OnFrameReceived(nghttp2_session*, const nghttp2_frame* frame, v
 int H2Callbacks::OnData(nghttp2_session* session, uint8_t, int32_t stream, const uint8_t* bytes,
                         size_t size, void* user) {
   nghttp2_session_consume_connection(session, size);
-#ifdef FLOE_FUZZ_PLANTED_BUG  // a check left out, for scripts/fuzz --self-test
-  if (GrpcCall* const call = Of(user).calls_.begin()->second.get()) {
-#else
-  if (GrpcCall* const call = Of(user).Find(stream)) {
+  GrpcCall* call = Of(user).Find(stream);
+#ifdef FLOE_FUZZ_PLANTED_BUG  // for scripts/fuzz --self-test
+  if (call == nullptr) call = Of(user).calls_.begin()->second.get();
 #endif
+  if (call != nullptr) {
     const std::shared_ptr<GrpcCall> held = call->shared_from_this();
     call->OnData(Text(bytes, size));
   } else {
