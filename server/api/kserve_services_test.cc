@@ -113,6 +113,9 @@ TEST_F(KServeServices, Statistics) {
   stats.batches.batches = 3;
   stats.batches.requests = 8;
   stats.batches.rows = 21;
+  SignatureWork& work = stats.work.emplace_back();
+  for (int i = 0; i < 8; ++i) work.queue_wait.Add(0.000625);
+  for (int i = 0; i < 4; ++i) work.run.Add(0.01);
   registry_.stats = {{"mnist",
                       {{{4, VersionState::kAvailable, absl::OkStatus()}, stats},
                        {{3, VersionState::kEnd, absl::OkStatus()}, std::nullopt}}}};
@@ -126,6 +129,10 @@ TEST_F(KServeServices, Statistics) {
   EXPECT_EQ(one.inference_stats().success().count(), 7u);
   EXPECT_EQ(one.inference_stats().fail().count(), 2u);
   EXPECT_EQ(one.inference_stats().queue().count(), 8u);
+  EXPECT_EQ(one.inference_stats().queue().ns(), 5'000'000u);
+  EXPECT_EQ(one.inference_stats().compute_infer().count(), 4u);
+  EXPECT_EQ(one.inference_stats().compute_infer().ns(), 40'000'000u);
+  EXPECT_EQ(one.inference_stats().success().ns(), 85'000'000u);
   request.set_name("mnist");
   request.set_version("9");
   EXPECT_THAT(Refusal("ModelStatistics", request), HasSubstr("NOT_FOUND"));

@@ -1,5 +1,6 @@
 // ModelStatistics, by Triton's names, from what the scheduler counts.
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,9 @@ namespace {
 
 namespace kserve_pb = inference;
 
-void FillDuration(uint64_t count, Duration time, kserve_pb::StatisticDuration* out) {
+void FillDuration(uint64_t count, double seconds, kserve_pb::StatisticDuration* out) {
   out->set_count(count);
-  out->set_ns(static_cast<uint64_t>(std::chrono::nanoseconds(time).count()));
+  out->set_ns(static_cast<uint64_t>(std::llround(seconds * 1e9)));
 }
 
 // Milliseconds since 1970; 0: never.
@@ -33,10 +34,20 @@ void FillStatistics(const SchedulerStats& stats, kserve_pb::ModelStatistics* out
   uint64_t failed = 0;
   for (size_t code = 1; code < kStatusCodes; ++code) failed += stats.by_code[code];
   kserve_pb::InferStatistics* const times = out->mutable_inference_stats();
-  FillDuration(stats.by_code[0], Duration::zero(), times->mutable_success());
-  FillDuration(failed, Duration::zero(), times->mutable_fail());
-  FillDuration(stats.batches.requests, Duration::zero(), times->mutable_queue());
-  FillDuration(stats.batches.requests, Duration::zero(), times->mutable_compute_infer());
+  double waited = 0, ran = 0;  // of all requests, and of all runs
+  uint64_t waits = 0, runs = 0;
+  for (const SignatureWork& work : stats.work) {
+    waits += work.queue_wait.count();
+    waited += work.queue_wait.sum();
+    runs += work.run.count();
+    ran += work.run.sum();
+  }
+  // Each request takes its wait, and the whole of the run that it shares.
+  const double shared = runs == 0 ? 0 : static_cast<double>(waits) / static_cast<double>(runs);
+  FillDuration(stats.by_code[0], waited + ran * shared, times->mutable_success());
+  FillDuration(failed, 0, times->mutable_fail());
+  FillDuration(waits, waited, times->mutable_queue());
+  FillDuration(runs, ran, times->mutable_compute_infer());
   // Copying rows into a batch and out of it is part of the run here.
   times->mutable_compute_input();
   times->mutable_compute_output();

@@ -184,6 +184,7 @@ def test_statistics_count(kserve, x):
     assert after.inference_stats.fail.count - before.inference_stats.fail.count == 1
     assert after.inference_count - before.inference_count == 15
     assert 0 < after.execution_count - before.execution_count <= 5
+    assert after.inference_stats.compute_infer.ns > before.inference_stats.compute_infer.ns
     assert after.last_inference > before.last_inference - 1 > 1_600_000_000_000
 
 
