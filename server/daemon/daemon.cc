@@ -199,6 +199,7 @@ class Daemon {
     AddHealthRoutes(
         health_, [this] { return tls_.Detail(); }, &routes_);
     AddServingRoutes(api, RestOptionsOf(config_.server), &routes_);
+    AddKServeRoutes(api, RestOptionsOf(config_.server), &routes_);
     AddModelHealthRoutes(registry_, health_, &routes_);
     AddMetricsRoutes(api, MetricNamesOf(config_.server.metrics_names), &routes_);
     transport_ = MakeNetTransport(methods_, options, arguments, &routes_);

@@ -142,6 +142,7 @@ bool H1Session::Receive(std::string_view bytes) {
 }
 
 void H1Session::Step() {
+  if (std::exchange(stepping_, true)) return;  // the loop below goes on
   size_t taken = 0;
   while (!closing_ && !lingers_ && (exchange_ == nullptr || !exchange_->whole)) {
     const H1Parser::Step step = parser_.Next(std::string_view(waiting_).substr(taken));
@@ -163,6 +164,7 @@ void H1Session::Step() {
     else if (exchange_->handler != nullptr)
       exchange_->handler->OnEnd();
   }
+  stepping_ = false;
   waiting_.erase(0, taken);
   if (lingers_) waiting_.clear();
 }

@@ -1,6 +1,6 @@
-// Any bytes as the body of REST's predict, to models with inputs of several dtypes: what is read
-// has the values of its own text, written as a reply and read again; and a refused body is refused
-// whatever space stands around it.
+// Any bytes as the body of REST's predict and infer, to models with inputs of several dtypes: what
+// is read has the values of its own text, written as a reply and read again; and a refused body is
+// refused whatever space stands around it.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/import/import.h"
+#include "server/api/rest/infer_json.h"
 #include "server/api/rest/json_text.h"
 #include "server/api/rest/predict_json.h"
 #include "tests/fuzz/fuzzer.h"
@@ -119,6 +120,29 @@ void CheckWrittenAgain(const Served& served, const Read& read) {
   }
 }
 
+// As a body of KServe's infer, whose JSON ends before the first zero byte. What was read is written
+// as the reply would be, and its JSON is read as a body of its own kind.
+absl::Status RunInfer(const Served& served, std::string_view body) {
+  Inference asked;
+  server::InferJsonForm form;
+  asked.storage = server::InputStorage(kMostBytes);
+  const std::string padded = absl::StrCat(std::string(body), std::string(kJsonPadding, '\0'));
+  const auto find = [&](const server::ModelSpec&) -> absl::StatusOr<const server::ServedModel*> {
+    return &served;
+  };
+  const absl::Status status = server::DecodeInferJson(
+      std::string_view(padded).substr(0, body.size()), std::min(body.find('\0'), body.size()),
+      {"m", {}, {}}, nullptr, find, &asked, &form);
+  if (!status.ok() || asked.inputs.size() != 1) return status;
+  if (asked.pending != nullptr && !asked.pending->Decode().ok()) return status;
+  std::string reply;
+  size_t json_bytes = 0;
+  const absl::Status written =
+      server::EncodeInferJson(asked, {asked.inputs.data(), 1}, form, nullptr, &reply, &json_bytes);
+  if (written.ok() && json_bytes > reply.size()) Fail("the JSON is longer than the reply");
+  return status;
+}
+
 }  // namespace
 
 absl::Status RunUnit(const std::string& bytes) {
@@ -126,6 +150,7 @@ absl::Status RunUnit(const std::string& bytes) {
   const auto& models = Models();
   const Served& served = *models[static_cast<unsigned char>(bytes[0]) % models.size()];
   const std::string_view body = std::string_view(bytes).substr(1);
+  if (static_cast<unsigned char>(bytes[0]) >= 0x80) return RunInfer(served, body);
   const auto read = ReadBody(served, body);
   const auto spaced = ReadBody(served, absl::StrCat(" \n", std::string(body), "\t "));
   if (read->status.ok() != spaced->status.ok()) Fail("space makes a difference");
@@ -152,6 +177,8 @@ std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random
                                                 "null",
                                                 "\"f\":[1]",
                                                 "\"inputs\":",
+                                                "\"shape\":[1]",
+                                                "\"binary_data_size\":4",
                                                 "[[1],[2]]",
                                                 "300",
                                                 "\\u",
