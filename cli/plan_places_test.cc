@@ -29,7 +29,7 @@ node { name: "text" op: "AsString" input: "x" attr { key: "T" value { type: DT_F
 
 Outcome Inspected(const std::vector<std::string>& more) {
   std::vector<std::string> args = {"inspect", PlacesFile(), "--plan", "--fetch",
-                                   "y",       "--fetch",   "text"};
+                                   "y",       "--fetch",    "text"};
   args.insert(args.end(), more.begin(), more.end());
   Outcome outcome = Floectl(args);
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;

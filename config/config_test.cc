@@ -268,7 +268,7 @@ TEST(Config, KeysOfOtherServersAreExplained) {
       ElementsAre(AllOf(StartsWith("f.yaml:1: tls: the keys of TLS are server.tls.certificate"),
                         HasSubstr("docs/security.md")),
                   AllOf(StartsWith("f.yaml:3: server.metrics: metrics need no key"),
-                        HasSubstr("docs/monitoring.md")),
+                        HasSubstr("docs/metrics.md")),
                   AllOf(StartsWith("f.yaml:4: auth: floed does not ask callers"),
                         HasSubstr("docs/security.md")),
                   AllOf(StartsWith("f.yaml:5: rest_port: the REST API is served at server.port"),

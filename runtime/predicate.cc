@@ -48,9 +48,7 @@ absl::StatusOr<bool> Truth(const TensorView& value, bool scalar_bool) {
   }
 }
 
-bool HasPredicate(const Node& node) {
-  return node.op->name == "If" || node.op->name == "Case";
-}
+bool HasPredicate(const Node& node) { return node.op->name == "If" || node.op->name == "Case"; }
 
 absl::StatusOr<size_t> BranchTaken(const Node& node, const TensorView& value) {
   if (node.op->name != "Case") {

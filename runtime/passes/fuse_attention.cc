@@ -42,7 +42,8 @@ bool MayBePart(const Graph& graph, const Node& node) {
   });
 }
 
-// One class: each method recognises one piece of attention, and all of them fill the same description.
+// One class: each method recognises one piece of attention, and all of them fill the same
+// description.
 class AttentionFinder {
  public:
   AttentionFinder(const Graph& graph, const Analysis& analysis)

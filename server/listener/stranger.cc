@@ -15,8 +15,7 @@ std::string_view StrangerOf(std::string_view first) {
 
 std::string AnswerTo(std::string_view stranger) {
   if (stranger != "HTTP/1") return "";
-  const std::string text =
-      "This port speaks gRPC, which needs HTTP/2.\n";
+  const std::string text = "This port speaks gRPC, which needs HTTP/2.\n";
   return absl::StrCat(
       "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: "
       "close\r\nContent-Length: ",

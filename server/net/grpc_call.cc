@@ -8,9 +8,9 @@
 
 #include "base/budget.h"
 #include "base/status.h"
+#include "server/api/gunzip.h"
 #include "server/net/h2_session.h"
 #include "server/transport/call_text.h"
-#include "server/api/gunzip.h"
 
 namespace floe::server {
 namespace {

@@ -206,8 +206,8 @@ void H1Session::Open() {
   }
   if (exchange_->handler == nullptr) {
     // A short body of a request that was refused is read, so that the connection goes on.
-    exchange_->drops_body = !head.chunked && !head.expects_continue &&
-                            head.content_length.value_or(0) <= kMostDropped;
+    exchange_->drops_body =
+        !head.chunked && !head.expects_continue && head.content_length.value_or(0) <= kMostDropped;
     if (exchange_->drops_body)
       parser_.LimitBody(kMostDropped);
     else

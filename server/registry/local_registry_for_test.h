@@ -69,7 +69,7 @@ inline void Answer(ServedModel* served, FloatCall* call) {
   std::atomic<bool> done{false};
   auto request = call->MakeRequest(served->model());
   request.complete = [&, inner = request.complete](const absl::StatusOr<Outputs>& outputs,
-                                                     const Timings& timings) {
+                                                   const Timings& timings) {
     inner(outputs, timings);
     done.store(true, std::memory_order_release);
   };

@@ -21,7 +21,7 @@ TEST(ProbeModel, AnswersOnAWorker) {
   auto request = call.MakeRequest((*probe)->model());
   std::thread::id answered_by;
   request.complete = [&, inner = request.complete](const absl::StatusOr<Outputs>& outputs,
-                                                     const Timings& timings) {
+                                                   const Timings& timings) {
     answered_by = std::this_thread::get_id();
     inner(outputs, timings);
   };

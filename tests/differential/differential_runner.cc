@@ -55,7 +55,9 @@ std::vector<Way> Ways() {
   std::vector<Way> ways = {
       {"as it is", [](const CorpusCase& c) { return RunCorpusCase(c, c.variants[0]); }},
       {"without passes",
-       [](const CorpusCase& c) { return RunCorpusCase(c, c.variants[0], {.disabled_passes = {"all"}}); }},
+       [](const CorpusCase& c) {
+         return RunCorpusCase(c, c.variants[0], {.disabled_passes = {"all"}});
+       }},
       {"ranks declared",
        [](const CorpusCase& c) { return RunUndeclaredCase(c, c.variants[0], true); }},
       {"nothing declared",
