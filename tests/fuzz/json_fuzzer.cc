@@ -31,7 +31,7 @@ class Served : public server::ServedModel {
   const ModelHandle& model() const override { return model_; }
   ReplyFormat reply_format() const override { return ReplyFormat::kTyped; }
   void Submit(server::Request) override { Fail("nothing is run here"); }
-  void CountRefused(absl::StatusCode) override {}
+  void CountRefused(const Inference&, absl::StatusCode) override {}
 
  private:
   const ModelHandle model_;
