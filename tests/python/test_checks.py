@@ -1,5 +1,6 @@
 """The checks themselves: each must find what it is for."""
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -113,3 +114,10 @@ def test_report(tmp_path, base, more, stages, line, fine):
 
 def test_report_without_results(tmp_path):
     assert run("test_report.py", tmp_path).returncode != 0
+
+
+def test_every_file_of_tests_runs():
+    """In a test of ctest's, which is what scripts/test.sh runs."""
+    folder = pathlib.Path(SCRIPTS).parent / "tests"
+    named = (folder / "CMakeLists.txt").read_text(encoding="utf-8").split()
+    assert [f.name for f in (folder / "python").glob("test_*.py") if f.name not in {n.rstrip(")") for n in named}] == []
