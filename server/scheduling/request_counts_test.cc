@@ -89,7 +89,7 @@ TEST(TimeBoundsTest, HoldAllThatAreShown) {
   // As its own numbers to six digits.
   for (const auto& [bound, text] :
        {std::pair(kTfServingMicros[2], "32.4"), std::pair(kTfServingMicros[11], "6426.84"),
-        std::pair(kTfServingMicros[32], "1.47462e+09"),
+        std::pair(kTfServingMicros[32], "1.47476e+09"),
         std::pair(kTfServingQueueMicros[4], "207.36"),
         std::pair(kTfServingQueueMicros[51], "1.09205e+06")}) {
     std::ostringstream written;
