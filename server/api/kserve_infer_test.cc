@@ -137,15 +137,16 @@ TEST_F(KServe, RawValuesStayInTheMessage) {
   EXPECT_LT(inputs_[0], static_cast<const void*>(small->data() + small->size()));
 }
 
-constexpr char kX[] = "inputs { name: 'x' datatype: 'FP32' shape: [1, 2] ";
-constexpr char kIds[] = "inputs { name: 'ids' datatype: 'INT64' shape: [1] ";
+constexpr char kFloats[] = "inputs { name: 'x' datatype: 'FP32' shape: [1, 2] ";
+constexpr char kIdNumbers[] = "inputs { name: 'ids' datatype: 'INT64' shape: [1] ";
 
 TEST_F(KServe, AsksForOutputsByName) {
   Echo("mnist", {0, 1, 2});
   // The order of the signature's inputs, and so of the echoed outputs, is the model's.
   const auto request = [](const std::string& outputs) {
-    return Text(absl::StrCat("model_name: 'mnist' ", kX, "contents { fp32_contents: [1, 2] } } ",
-                             kIds, "contents { int64_contents: 300 } } ", outputs));
+    return Text(absl::StrCat("model_name: 'mnist' ", kFloats,
+                             "contents { fp32_contents: [1, 2] } } ", kIdNumbers,
+                             "contents { int64_contents: 300 } } ", outputs));
   };
   registry_.models["mnist"]->on_submit = [](Request asked) {
     std::vector<TensorView> outputs;
@@ -173,7 +174,7 @@ TEST_F(KServe, AsksForOutputsByName) {
 
 TEST_F(KServe, ModelsAndVersions) {
   const auto refused = [this](const std::string& spec) {
-    return Refused(Text(absl::StrCat(spec, kX, "} ", kIds, "}")));
+    return Refused(Text(absl::StrCat(spec, kFloats, "} ", kIdNumbers, "}")));
   };
   EXPECT_THAT(refused("model_name: 'none' "), HasSubstr("NOT_FOUND"));
   EXPECT_THAT(refused("model_name: 'mnist' model_version: '5' "), HasSubstr("NOT_FOUND"));
@@ -208,8 +209,8 @@ TEST_F(KServe, EveryMismatchNamesTheInput) {
        "shared memory"},
   };
   for (const auto& test : cases) {
-    const std::string error =
-        Refused(Text(absl::StrCat("model_name: 'mnist' ", kX, test.x, kIds, test.ids, test.rest)));
+    const std::string error = Refused(Text(
+        absl::StrCat("model_name: 'mnist' ", kFloats, test.x, kIdNumbers, test.ids, test.rest)));
     EXPECT_THAT(error, AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(test.expected)));
     EXPECT_THAT(error, testing::AnyOf(HasSubstr("input 'x'"), HasSubstr("input 'ids'"),
                                       HasSubstr("2 inputs")));
@@ -233,13 +234,14 @@ TEST_F(KServe, EveryWrongShapeAndType) {
   };
   for (const auto& test : cases) {
     const auto raw = [](const char*) { return std::string("raw_input_contents: 'abcdefgh' "); };
-    std::string text = absl::StrCat("model_name: 'mnist' inputs { ", test.x, " } ", kIds, "} ");
+    std::string text =
+        absl::StrCat("model_name: 'mnist' inputs { ", test.x, " } ", kIdNumbers, "} ");
     for (const char* at = test.x; (at = std::strstr(at, "name:")) != nullptr; ++at) text += raw(at);
     EXPECT_THAT(Refused(Text(text + raw("ids"))),
                 AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(test.expected)))
         << test.x;
   }
-  std::string deep = absl::StrCat("model_name: 'mnist' ", kIds,
+  std::string deep = absl::StrCat("model_name: 'mnist' ", kIdNumbers,
                                   "} inputs { name: 'x' datatype: "
                                   "'FP32' shape: 1");
   for (int i = 0; i < 300; ++i) absl::StrAppend(&deep, " shape: 1");
@@ -271,8 +273,8 @@ TEST_F(KServe, StringsAndNarrowNumbersAreCounted) {
 TEST_F(KServe, ParametersReachTheQueue) {
   Echo("mnist", {0, 1, 2});
   const auto with = [](const std::string& parameters) {
-    return Text(absl::StrCat("model_name: 'mnist' outputs { name: 'y' } ", kX,
-                             "contents { fp32_contents: [1, 2] } } ", kIds,
+    return Text(absl::StrCat("model_name: 'mnist' outputs { name: 'y' } ", kFloats,
+                             "contents { fp32_contents: [1, 2] } } ", kIdNumbers,
                              "contents { int64_contents: 1 } } ", parameters));
   };
   const auto parameter = [](const std::string& key, const std::string& value) {
