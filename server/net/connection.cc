@@ -57,6 +57,7 @@ ssize_t Connection::WriteSome(std::string_view bytes) {
 
 void Connection::OnReady() {
   if (is_closed()) return;
+  answers_last_ = false;
   thread_local std::array<char, kReadBytes> buffer;
   for (size_t reads = 0; reading_; ++reads) {
     const bool suspect = protocol_ != nullptr && protocol_->IsSuspect();
@@ -67,7 +68,11 @@ void Connection::OnReady() {
     const bool little = suspect || protocol_ == nullptr;
     const ssize_t size = ReadSome(buffer.data(), little ? kSuspectBytes : buffer.size());
     if (size < 0) break;
-    // What is answered within this turn is still sent, to those who only stopped to send.
+    // Who only stopped to send gets what is answered by the end of the next turn.
+    if (size == 0) {
+      answers_last_ = true;
+      loop_->Again(this);
+    }
     reading_ = size > 0 && Take({buffer.data(), static_cast<size_t>(size)});
     if (is_closed()) return;
     if (size == 0 && tls_ != nullptr && !tls_->is_ready()) NoteReason(EndReason::kHandshake);
@@ -129,7 +134,8 @@ void Connection::Flush() {
     if (protocol_ != nullptr) protocol_->Fill(&out, kWriteBytes);
     if (is_closed()) return;
     if (out.empty()) {
-      if (!reading_ || (protocol_ != nullptr && protocol_->IsOver())) Close(reason_);
+      if ((!reading_ && !answers_last_) || (protocol_ != nullptr && protocol_->IsOver()))
+        Close(reason_);
       return;
     }
     const ssize_t size = WriteSome(out);

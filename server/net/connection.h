@@ -94,6 +94,7 @@ class Connection final : public Loop::Watcher {
   std::string pending_;                 // to be sent before anything else
   size_t sent_ = 0;                     // of pending_
   bool reading_ = true;
+  bool answers_last_ = false;  // the client sends no more, and this turn's answers are still sent
   TimePoint last_received_;
   EndReason reason_ = EndReason::kClient;
 };

@@ -145,8 +145,7 @@ std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random
   static const std::string kHead = std::string(
                                        "\x83\x86\x04\x07/t/Echo\x01\x01"
                                        "a\x0f\x10\x10"
-                                       "application/grpc",
-                                       41) +
+                                       "application/grpc") +
                                    std::string("\0\x02te\x08trailers", 13);
   static const std::string kPayloads[] = {"",
                                           std::string(5, '\0'),

@@ -103,7 +103,10 @@ class InputsJson {
       JsonValue one;
       path.SetIndex(row);
       if (const auto error = std::move(item).get(one)) return body_.Malformed(error, &path);
-      if (row == 0) named = IsObject(one) && !IsBytes(one);
+      if (row == 0) {
+        FLOE_ASSIGN_OR_RETURN(const bool bytes, IsBytes(one, &path));
+        named = IsObject(one) && !bytes;
+      }
       FLOE_RETURN_IF_ERROR(named ? ReadNamedRow(one, row, &path) : ReadRow(one, &path));
       ++row;
     }
@@ -115,7 +118,8 @@ class InputsJson {
 
   absl::Status ReadColumns(JsonValue value) {
     JsonPath path(kInputs);
-    if (!IsObject(value) || IsBytes(value)) {
+    FLOE_ASSIGN_OR_RETURN(const bool bytes, IsBytes(value, &path));
+    if (!IsObject(value) || bytes) {
       is_rows_ = false;
       JsonTensor* tensor = nullptr;
       FLOE_RETURN_IF_ERROR(Single(path, &tensor));
@@ -151,18 +155,25 @@ class InputsJson {
 
   const std::vector<SignatureTensor>& taken() const { return asked_.signature->def().inputs; }
 
-  // {"b64": ...} is a value, unless an input has that name.
-  bool IsBytes(JsonValue value) {
+  // {"b64": ...} is a value, unless an input has that name. After an error of simdjson's nothing
+  // more can be read.
+  absl::StatusOr<bool> IsBytes(JsonValue value, JsonPath* path) {
     object fields;
     size_t count = 0;
     if (single_ < 0 || taken()[static_cast<size_t>(single_)].type.dtype != DType::kString ||
         asked_.signature->FindInput(kBase64Key) >= 0)
       return false;
-    if (value.get_object().get(fields) != SUCCESS) return false;
-    const bool bytes = fields.count_fields().get(count) == SUCCESS && count == 1 &&
-                       fields.find_field(kBase64Key).error() == SUCCESS;
-    (void)fields.reset();
-    return bytes;
+    if (!IsObject(value)) return false;
+    if (const auto error = value.get_object().get(fields)) return body_.Malformed(error, path);
+    if (const auto error = fields.count_fields().get(count)) return body_.Malformed(error, path);
+    if (count == 0)  // simdjson opens an empty object only once
+      return absl::InvalidArgumentError(
+          absl::StrCat(path->Text(), ": an object without fields is no value"));
+    if (count != 1) return false;
+    const auto found = fields.find_field(kBase64Key).error();
+    if (found != SUCCESS && found != simdjson::NO_SUCH_FIELD) return body_.Malformed(found, path);
+    if (const auto error = fields.reset().error()) return body_.Malformed(error, path);
+    return found == SUCCESS;
   }
 
   absl::Status Tensor(size_t index, const JsonPath& path, JsonTensor** out) {
