@@ -25,7 +25,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, ROOT / "HACKING.md", ROOT / "examples/mnist/README.md"]
 LANGUAGES = {"sh", "bash", "python", "yaml", "json", "ini", "text", "textproto", "mermaid"}
 NEEDS = {"a graph without its table", "a Kubernetes cluster", "clang and minutes", "docker", "grpcurl", "minutes", "nvcc", "onnx2tf", "root",
-         "root and systemd", "root and two releases", "systemd", "the other engines", "a certificate", "tf2onnx and a GPU"}
+         "root and systemd", "root and two releases", "systemd", "Prometheus", "the other engines", "a certificate", "tf2onnx and a GPU"}
 PLACES = {"/etc/floe/floe.yaml": "config/floe.yaml", "/models/mine": "exported", "/usr/share/floe/mnist": "examples/mnist"}
 
 FLOED_SCRIPT = """#!/usr/bin/env bash
