@@ -35,6 +35,7 @@ class InferCodec {
   virtual ~InferCodec() = default;
   // Bytes to what is asked, as DecodePredict. Calls `find` once, with the model that message, path
   // or head name.
+  // Sets the door first, for metrics.
   virtual absl::Status Decode(std::string_view message, FindServed find, Inference* asked) = 0;
   // After Decode.
   virtual CallWishes wishes() const { return {}; }

@@ -31,6 +31,7 @@ class KServeCodec : public InferCodec {
   explicit KServeCodec(bool in_stream) : in_stream_(in_stream) {}
 
   absl::Status Decode(std::string_view message, FindServed find, Inference* asked) override {
+    asked->door = in_stream_ ? Door::kModelStreamInfer : Door::kModelInfer;
     const auto model = [&](const ModelSpec& spec) -> absl::StatusOr<ModelHandle> {
       FLOE_ASSIGN_OR_RETURN(const ServedModel* const served, find(spec));
       return served->model();

@@ -16,6 +16,7 @@ import grpc
 import numpy as np
 import pytest
 import yaml
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from floed import CONFIG, START_SECONDS, Floed, free_port
 
@@ -137,6 +138,33 @@ def test_requests_are_counted(floed):
     assert of_ok("floe_batch_rows_sum") == rows + 60
     text = get(floed, "/metrics")[2]
     assert "no_such" not in text, "callers make no labels"
+
+
+def test_each_door_has_counts_of_its_own(floed):
+    def counts():
+        return {(method, protocol): total(floed, "floe_requests_total", model="mnist_beginner", method=method, protocol=protocol, code="OK") or 0
+                for method in ("Predict", "ModelInfer", "ModelStreamInfer") for protocol in ("grpc", "http")}
+
+    def post(path, body):
+        request = urllib.request.Request(f"http://{floed.target}{path}", json.dumps(body).encode(), method="POST")
+        urllib.request.urlopen(request, timeout=30).close()
+
+    expected = counts()
+    zeros = [0.0] * 784
+    post("/v1/models/mnist_beginner:predict", {"instances": [zeros]})
+    expected["Predict", "http"] += 1
+    post("/v2/models/mnist_beginner/infer", {"inputs": [{"name": "input", "shape": [1, 784], "datatype": "FP32", "data": zeros}]})
+    expected["ModelInfer", "http"] += 1
+    request = service_pb2.ModelInferRequest(model_name="mnist_beginner", raw_input_contents=[DIGIT.tobytes()])
+    request.inputs.add(name="input", datatype="FP32", shape=[1, 784])
+    with floed.client() as client:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(client.channel)
+        stub.ModelInfer(request, timeout=30)
+        expected["ModelInfer", "grpc"] += 1
+        (reply,) = stub.ModelStreamInfer(iter([request]), timeout=30)
+        assert not reply.error_message
+        expected["ModelStreamInfer", "grpc"] += 1
+    assert counts() == expected
 
 
 def test_names_of_other_servers_have_the_same_numbers(floed):

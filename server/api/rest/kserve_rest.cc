@@ -36,6 +36,7 @@ class InferJsonCodec : public InferCodec {
   explicit InferJsonCodec(std::unique_ptr<InferTarget> target) : target_(std::move(target)) {}
 
   absl::Status Decode(std::string_view message, FindServed find, Inference* asked) override {
+    asked->door = Door::kHttpModelInfer;
     FLOE_ASSIGN_OR_RETURN(message,
                           target_->rest.Unpacked(message, &asked->storage, &target_->unpacked));
     return DecodeInferJson(message, target_->json_bytes.value_or(message.size()),

@@ -30,6 +30,7 @@ class PredictJsonCodec : public InferCodec {
   explicit PredictJsonCodec(std::unique_ptr<PredictTarget> target) : target_(std::move(target)) {}
 
   absl::Status Decode(std::string_view message, FindServed find, Inference* asked) override {
+    asked->door = Door::kHttpPredict;
     std::string unpacked;
     FLOE_ASSIGN_OR_RETURN(message, target_->rest.Unpacked(message, &asked->storage, &unpacked));
     return DecodePredictJson(message, target_->rest.spec(), target_->rest.memory, find, asked,
