@@ -89,8 +89,8 @@ absl::Status UnknownMethodError(const MethodTable& table, const std::string& pat
   if (shown.starts_with("/v1/") || shown.starts_with("/v2/"))
     return absl::UnimplementedError(
         absl::StrCat(Quoted(shown),
-                     " belongs to the REST API, which is served over HTTP/1.1 and not "
-                     "over HTTP/2 (docs/rest.md); with curl: --http1.1"));
+                     " belongs to the REST API, whose requests are not those of gRPC "
+                     "(docs/rest.md)"));
   return absl::UnimplementedError(
       absl::StrCat("this server has no method ", Quoted(shown),
                    "; nearest: ", QuotedList(NearestNames(shown, table.Paths()))));

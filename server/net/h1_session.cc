@@ -197,7 +197,6 @@ void H1Session::Open() {
   if (!head.chunked) asked.content_length = head.content_length.value_or(0);
   int64_t most = 0;
   exchange_->handler = connection_.shared().routes->Open(std::move(asked), exchange_, &most);
-  parser_.LimitBody(most);
   if (exchange_->handler != nullptr && most > 0) {
     if (const absl::Status status = exchange_->Admit(who.peer); !status.ok()) {
       exchange_->Send(ErrorReply(status));
@@ -208,11 +207,10 @@ void H1Session::Open() {
     // A short body of a request that was refused is read, so that the connection goes on.
     exchange_->drops_body =
         !head.chunked && !head.expects_continue && head.content_length.value_or(0) <= kMostDropped;
-    if (exchange_->drops_body)
-      parser_.LimitBody(kMostDropped);
-    else
-      Linger();
+    most = kMostDropped;
+    if (!exchange_->drops_body) Linger();
   }
+  parser_.LimitBody(most);
   if (exchange_->handler != nullptr && head.expects_continue) out_ += H1Response::Continue();
 }
 

@@ -46,6 +46,12 @@ class RawSocket {
     EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
+  // Up to the first `text`, or to the end of the connection.
+  std::string ReadUntil(std::string_view text) const {
+    std::string all;
+    for (char c; all.find(text) == std::string::npos && recv(fd_, &c, 1, 0) > 0;) all.push_back(c);
+    return all;
+  }
   // To the end of the connection.
   std::string ReadAll() const {
     std::string all;

@@ -411,6 +411,23 @@ TEST_F(NetServer, Http1OnTheSamePort) {
   EXPECT_THAT(broken.ReadAll(), HasSubstr("HTTP/1.1 "));
 }
 
+TEST_F(NetServer, ABodyMayComeBehindItsRefusal) {
+  routes_.Add(SimpleRoute("/hello", MethodRole::kHealth,
+                          [](const HttpHead&) { return HttpReply{.status = 200, .body = "hi"}; }));
+  Open();
+  RawSocket client(address_);
+  for (int i = 0; i < 3; ++i) {
+    client.Send("POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+    EXPECT_THAT(client.ReadUntil("'/nothing'"), HasSubstr("HTTP/1.1 404 "));
+    client.Send("cdeGET /hello HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_THAT(client.ReadUntil("hi"), HasSubstr("HTTP/1.1 200 "));
+  }
+  // What is too long to be dropped ends the connection, and takes nothing with it.
+  client.Send("POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nab");
+  EXPECT_THAT(client.ReadUntil("'/nothing'"), HasSubstr("HTTP/1.1 404 "));
+  client.Send(std::string(100'000, 'c'));
+}
+
 TEST_F(NetServer, ChannelArgumentsAreHonoured) {
   Open({}, {{"grpc.max_metadata_size", "1000"}, {"grpc.primary_user_agent", "x"}});
   H2Client client(address_);
