@@ -115,7 +115,7 @@ class InferBody {
     for (auto item : items) {
       JsonValue one;
       path->SetIndex(index++);
-      if (const auto error = std::move(item).get(one)) return body_.Malformed(error, path);
+      if (const auto error = item.get(one)) return body_.Malformed(error, path);
       FLOE_RETURN_IF_ERROR(visit(one));
     }
     path->Leave();

@@ -106,7 +106,7 @@ absl::Status JsonBody::Skip(JsonValue value, int depth, JsonPath* path) {
     if ((error = value.get_array().get(array)) != SUCCESS) return Malformed(error, path);
     for (auto item : array) {
       JsonValue one;
-      if ((error = std::move(item).get(one)) != SUCCESS) return Malformed(error, path);
+      if ((error = item.get(one)) != SUCCESS) return Malformed(error, path);
       FLOE_RETURN_IF_ERROR(Skip(one, depth + 1, path));
     }
     return absl::OkStatus();

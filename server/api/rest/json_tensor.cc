@@ -130,13 +130,12 @@ absl::Status JsonTensor::ReadList(JsonValue value, size_t depth, JsonPath* path)
   path->EnterList();
   if (rank_ == static_cast<int>(depth) + 1 && dtype_ != DType::kString) {
     absl::Status status;
-    VisitNumbers(dtype_,
-                 [&]<typename T>(T) { status = ReadNumbers<T>(std::move(array), path, &count); });
+    VisitNumbers(dtype_, [&]<typename T>(T) { status = ReadNumbers<T>(array, path, &count); });
     FLOE_RETURN_IF_ERROR(status);
   } else {
     for (auto item : array) {
       JsonValue one;
-      if (const auto error = std::move(item).get(one)) return body_.Malformed(error, path);
+      if (const auto error = item.get(one)) return body_.Malformed(error, path);
       path->SetIndex(count);
       FLOE_RETURN_IF_ERROR(ReadValue(one, depth + 1, path));
       ++count;
@@ -153,7 +152,7 @@ absl::Status JsonTensor::ReadNumbers(simdjson::ondemand::array array, JsonPath* 
   for (auto item : array) {
     JsonValue one;
     path->SetIndex(size_ - before);
-    if (const auto error = std::move(item).get(one)) return body_.Malformed(error, path);
+    if (const auto error = item.get(one)) return body_.Malformed(error, path);
     if (size_ == capacity_) FLOE_RETURN_IF_ERROR(Grow());
     if (!ReadNumber(one, reinterpret_cast<T*>(numbers_.get()) + size_))
       return WrongNumber(one, *path);

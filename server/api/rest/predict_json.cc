@@ -102,7 +102,7 @@ class InputsJson {
     for (auto item : rows) {
       JsonValue one;
       path.SetIndex(row);
-      if (const auto error = std::move(item).get(one)) return body_.Malformed(error, &path);
+      if (const auto error = item.get(one)) return body_.Malformed(error, &path);
       if (row == 0) {
         FLOE_ASSIGN_OR_RETURN(const bool bytes, IsBytes(one, &path));
         named = IsObject(one) && !bytes;
