@@ -13,7 +13,7 @@ constexpr double SixDigits(double value) {
   double unit = 1;
   while (value / unit >= 1e6) unit *= 10;
   while (value / unit < 1e5) unit /= 10;
-  const auto digits = static_cast<double>(static_cast<long>(value / unit + 0.5));
+  const auto digits = static_cast<double>(static_cast<long>((value + unit / 2) / unit));
   return unit >= 1 ? digits * unit : digits / (1 / unit);
 }
 
