@@ -52,7 +52,7 @@ else
   echo "not run: lintian is not installed"
 fi
 
-python3 deploy/make_sbom.py --package "$package" --program "$build/floed" --program "$build/floe-hdf5" --version 1 --time 0 \
+python3 deploy/make_sbom.py --package "$package" --program "$build/floed" --program "$build/floectl" --program "$build/floe-hdf5" --version 1 --time 0 \
   --out "$work/sbom.json" || fail "make_sbom.py"
 for name in $(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/,//g'); do
   dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -x installed >/dev/null || continue  # a virtual package
