@@ -45,6 +45,16 @@ std::string MutateBytes(const std::string& bytes, size_t max_size) {
   return buffer;
 }
 
+std::string PutInto(const std::string& bytes, std::string_view part, Random& random) {
+  std::string made = bytes;
+  const size_t at = random.Below(made.size() + 1);
+  if (random.OneIn(2))
+    made.insert(at, part);
+  else
+    made.replace(at, std::min(part.size(), made.size() - at), part);
+  return made;
+}
+
 std::string SpliceBytes(const std::string& one, const std::string& other, Random& random) {
   const auto place = [&random](const std::string& bytes) {
     return bytes.empty() ? 0 : static_cast<size_t>(random.Below(bytes.size()));

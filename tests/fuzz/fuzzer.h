@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "tests/fuzz/random.h"
@@ -29,6 +30,9 @@ std::string CrossUnits(const std::string& one, const std::string& other, Random&
 
 // A few of LLVMFuzzerMutate's changes.
 std::string MutateBytes(const std::string& bytes, size_t max_size);
+
+// `part` at some place, between the bytes there or over them.
+std::string PutInto(const std::string& bytes, std::string_view part, Random& random);
 
 // A part from the front of one and a part from the end of the other.
 std::string SpliceBytes(const std::string& one, const std::string& other, Random& random);

@@ -186,14 +186,7 @@ std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random
                                                 "18446744073709551616",
                                                 "[]"};
   if (random.OneIn(3)) return MutateBytes(bytes, max_size);
-  std::string made = bytes;
-  const size_t at = random.Below(made.size() + 1);
-  const std::string_view part = random.Pick(kParts);
-  if (random.OneIn(2))
-    made.insert(at, part);
-  else
-    made.replace(at, std::min(part.size(), made.size() - at), part);
-  return made;
+  return PutInto(bytes, random.Pick(kParts), random);
 }
 
 std::string CrossUnits(const std::string& one, const std::string& other, Random& random) {
