@@ -36,12 +36,9 @@ HttpReply NotFound(const std::string& what) {
 }
 
 // The Open Inference Protocol's ServerLiveResponse and ServerReadyResponse.
-HttpReply JsonReply(bool ok, const char* name) {
-  HttpReply reply;
-  reply.status = ok ? 200 : 503;
-  reply.content_type = "application/json";
-  reply.body = absl::StrCat("{\"", name, "\":", ok ? "true" : "false", "}");
-  return NotCached(std::move(reply));
+HttpReply StateReply(bool ok, const char* name) {
+  return NotCached(
+      JsonReply(ok ? 200 : 503, absl::StrCat("{\"", name, "\":", ok ? "true" : "false", "}")));
 }
 
 HttpReply ModelReply(const ModelRegistry& registry, const HealthState& health,
@@ -60,7 +57,7 @@ HttpReply ModelReply(const ModelRegistry& registry, const HealthState& health,
   const bool available = statuses.ok() && absl::c_any_of(*statuses, [](const VersionStatus& one) {
                            return one.state == VersionState::kAvailable;
                          });
-  return JsonReply(available && serving == ServingStatus::kServing, "ready");
+  return StateReply(available && serving == ServingStatus::kServing, "ready");
 }
 
 }  // namespace
@@ -76,9 +73,9 @@ void AddHealthRoutes(const HealthState& health, std::function<std::string()> det
         ready, absl::StrCat(ready ? "ok\n" : "not serving\n", detail ? detail() : std::string()));
   }));
   routes->Add(SimpleRoute("/v2/health/live", MethodRole::kHealth,
-                          [](const HttpHead&) { return JsonReply(true, "live"); }));
+                          [](const HttpHead&) { return StateReply(true, "live"); }));
   routes->Add(SimpleRoute("/v2/health/ready", MethodRole::kHealth, [&health](const HttpHead&) {
-    return JsonReply(IsReady(health), "ready");
+    return StateReply(IsReady(health), "ready");
   }));
 }
 
