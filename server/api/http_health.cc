@@ -62,7 +62,7 @@ HttpReply ModelReply(const ModelRegistry& registry, const HealthState& health,
 
 }  // namespace
 
-void AddHealthRoutes(const HealthState& health, std::function<std::string()> detail,
+void AddHealthRoutes(const HealthState& health, const std::function<std::string()>& detail,
                      HttpRoutes* routes) {
   for (const char* path : {"/healthz", "/livez"})
     routes->Add(SimpleRoute(path, MethodRole::kHealth,

@@ -15,7 +15,7 @@ namespace floe::server {
 // /v2/health/ready answer 200 where the service "" serves, else 503. `detail` says what operators
 // should know, a line each with its end ("" for nothing); it may be empty. Paths of KServe have no
 // body but KServe's. `health` outlives the routes.
-void AddHealthRoutes(const HealthState& health, std::function<std::string()> detail,
+void AddHealthRoutes(const HealthState& health, const std::function<std::string()>& detail,
                      HttpRoutes* routes);
 
 // KServe's /v2/models/{model}/ready and /v2/models/{model}/versions/{version}/ready: 200 where the
