@@ -8,9 +8,11 @@
 // jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the
 // threads which load and unload models hold for milliseconds (its arenas are shared, and trimmed
 // under their locks). What is freed goes back to the system after a second, in jemalloc's own
-// threads.
+// threads. Without oversize_threshold:0, requests of 8 MiB and more would get new pages from the
+// system each time.
 extern "C" const char* malloc_conf;
-const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,narenas:2";
+const char* malloc_conf =
+    "background_thread:true,dirty_decay_ms:1000,narenas:2,oversize_threshold:0";
 
 // Started without one of the standard streams, the next file or connection would get its number,
 // and what is logged. Called before the libraries' own initializers, some of which open files.
