@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What serving costs: floed against an echo server built on the same gRPC, as ratios from one run.
+"""What serving costs: floed against an echo server built on grpc++, as ratios from one run.
 
     bench/served.py [--build build/release] [--model mnist_beginner] [--batch 1] [--json FILE]
 

