@@ -7,31 +7,11 @@
 #include "base/status.h"
 #include "model/handle.h"
 #include "runtime/frame.h"
-#include "runtime/island_run.h"
+#include "runtime/island_runs.h"
 #include "runtime/predicate.h"
 
 namespace floe {
 namespace {
-
-// The number of rows a subgraph's plan runs at.
-int64_t RowsOf(const CompiledSignature& program, absl::Span<const Shape> shapes) {
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (program.InputHasRows(static_cast<int>(i)) && shapes[i].rank() > 0) return shapes[i].dim(0);
-  }
-  return 1;
-}
-
-// What is known of the elements of a list in a run of so many rows; null: nothing.
-ListTypePtr AtRows(const ListTypePtr& list, int64_t rows) {
-  if (list == nullptr || !list->element.rank_known()) return nullptr;
-  auto result = std::make_shared<ListType>(*list);
-  result->size = Dim::Unknown();  // plans need not differ in it
-  for (int i = 0; i < list->element.rank(); ++i) {
-    const Dim dim = list->element.dim(i);
-    if (dim.has_rows()) result->element.set_dim(i, dim.At(rows));
-  }
-  return result;
-}
 
 // Runs a subgraph on `inputs`, read in place; `frame` serves this program alone. `lists`: by input,
 // as of BindSubgraph. `take`: bit i set when input i may be taken over.
@@ -42,9 +22,8 @@ absl::Status RunProgram(const CompiledSignature& program, Frame& frame,
   if (!frame.PrepareAgain(inputs, lists)) {
     std::vector<Shape> shapes;
     for (const TensorView& view : inputs) shapes.push_back(view.shape);
-    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.BindSubgraph(shapes, lists));
-    const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
-    FLOE_RETURN_IF_ERROR(frame.Prepare(std::move(plan), rows));
+    FLOE_ASSIGN_OR_RETURN(NestedPlan nested, BindNested(program, shapes, lists));
+    FLOE_RETURN_IF_ERROR(frame.Prepare(std::move(nested.plan), nested.rows));
   }
   for (size_t k = 0; k < inputs.size(); ++k)
     frame.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
@@ -132,18 +111,15 @@ absl::Status ControlFlow::Run(const StepRun& run) {
 Frame& ControlFlow::FrameOf(const StepRun& run, size_t i, Nested* nested) {
   if (nested->frames.size() <= i) nested->frames.resize(i + 1);
   std::unique_ptr<Frame>& frame = nested->frames[i];
-  if (frame == nullptr) frame = std::make_unique<Frame>(run.memory.values().pool());
+  if (frame == nullptr) frame = std::make_unique<Frame>(run.memory.values().pool(), run.islands);
   frame->Observe(run.observer);
   return *frame;
 }
 
-// `handed`: the slots whose types hold for what the subgraphs are handed.
-void ControlFlow::FindLists(const StepRun& run, absl::Span<const int> handed, Nested* nested) {
+void ControlFlow::FindLists(const StepRun& run, Nested* nested) {
   const int64_t rows = run.memory.rows();
   if (nested->lists_rows == rows) return;
-  nested->lists.clear();
-  for (const int slot : handed)
-    nested->lists.push_back(AtRows(run.plan().slots()[slot].type.list, rows));
+  nested->lists = ListsAt(run.plan(), HandedSlots(run.plan(), run.step), rows);
   nested->lists_rows = rows;
 }
 
@@ -152,7 +128,7 @@ absl::Status ControlFlow::RunBranch(const StepRun& run, Nested* nested) {
   const size_t outputs = run.step.outputs.size();
   FLOE_ASSIGN_OR_RETURN(const size_t branch, BranchTaken(run.node(), inputs[0]));
   Frame& frame = FrameOf(run, branch, nested);
-  FindLists(run, absl::MakeConstSpan(run.step.inputs).subspan(1), nested);
+  FindLists(run, nested);
   const uint64_t donatable = run.memory.Donatable(run.step);
   FLOE_RETURN_IF_ERROR(RunProgram(*(*run.step.programs)[branch], frame, inputs.subspan(1),
                                   nested->lists, TakenInputs(donatable, 1, inputs.size() - 1),
@@ -177,12 +153,9 @@ absl::Status ControlFlow::RunBranch(const StepRun& run, Nested* nested) {
 absl::Status ControlFlow::RunIsland(const StepRun& run, Nested* nested) {
   const CompiledSignature& program = *run.step.programs->front();
   if (program.on_device() != nullptr) {
-    std::vector<Shape> shapes;
-    for (const TensorView& view : nested->inputs) shapes.push_back(view.shape);
-    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
-    const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
-    if (IslandRun::Covers(*plan)) {
-      const absl::Status done = RunOnDevice(run, std::move(plan), rows, nested);
+    FLOE_RETURN_IF_ERROR(BindIsland(program, nested));
+    if (nested->island_covered) {
+      absl::Status done = RunOnDevice(run, nested);
       cuda::Device& device = *program.on_device()->device();
       device.CountRun(done.ok());
       if (done.ok() || program.on_host() == nullptr) return done;
@@ -206,19 +179,29 @@ absl::Status ControlFlow::RunOnHost(const StepRun& run, const CompiledSignature&
   return absl::OkStatus();
 }
 
-absl::Status ControlFlow::RunOnDevice(const StepRun& run, std::shared_ptr<const Plan> plan,
-                                      int64_t rows, Nested* nested) {
-  constexpr size_t kMostRuns = 16;  // each has an arena on the device
-  if (nested->on_device.size() >= kMostRuns && !nested->on_device.contains({plan.get(), rows}))
-    nested->on_device.clear();
-  std::unique_ptr<IslandRun>& island = nested->on_device[{plan.get(), rows}];
-  if (island == nullptr) {
-    FLOE_ASSIGN_OR_RETURN(island, IslandRun::Make(std::move(plan), rows, run.node().name,
-                                                  run.step.programs->front()->on_device()));
-  }
-  FLOE_RETURN_IF_ERROR(island->Run(nested->inputs));
+absl::Status ControlFlow::BindIsland(const CompiledSignature& program, Nested* nested) {
+  const absl::Span<const TensorView> inputs = nested->inputs;
+  const auto same = [](const TensorView& view, const Shape& shape) { return view.shape == shape; };
+  if (nested->island.plan != nullptr &&
+      std::equal(inputs.begin(), inputs.end(), nested->island_shapes.begin(), same))
+    return absl::OkStatus();
+  std::vector<Shape> shapes;
+  for (const TensorView& view : inputs) shapes.push_back(view.shape);
+  FLOE_ASSIGN_OR_RETURN(NestedPlan bound, BindNested(program, shapes, {}));
+  if (bound.plan != nested->island.plan) nested->island_covered = IslandRun::Covers(*bound.plan);
+  nested->island = std::move(bound);
+  nested->island_shapes = std::move(shapes);
+  return absl::OkStatus();
+}
+
+absl::Status ControlFlow::RunOnDevice(const StepRun& run, Nested* nested) {
+  const int64_t rows = nested->island.rows;
+  FLOE_ASSIGN_OR_RETURN(IslandRun* const island,
+                        run.islands->Find({run.node().name, nested->island,
+                                           run.step.programs->front()->on_device()}));
+  FLOE_RETURN_IF_ERROR(island->Run(nested->inputs, rows));
   for (size_t k = 0; k < run.step.outputs.size(); ++k)
-    FLOE_RETURN_IF_ERROR(Give(run, k, island->Output(static_cast<int>(k)), /*take=*/false));
+    FLOE_RETURN_IF_ERROR(Give(run, k, island->Output(k, rows), /*take=*/false));
   return absl::OkStatus();
 }
 
@@ -229,8 +212,7 @@ absl::Status ControlFlow::RunWhile(const StepRun& run, Nested* nested) {
   Variables variables{nested->inputs, TakenInputs(run.memory.Donatable(run.step), 0, count)};
   const std::vector<bool> keep(count, false);
   nested->kept.resize(2 * count);
-  FindLists(run, run.step.outputs,
-            nested);  // their types hold for the variables in every iteration
+  FindLists(run, nested);
   for (int64_t iteration = 0;; ++iteration) {
     FLOE_RETURN_IF_ERROR(SpendLoopRound());
     Frame& test = FrameOf(run, 0, nested);

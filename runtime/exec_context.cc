@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/work_note.h"
 #include "runtime/frame.h"
+#include "runtime/island_runs.h"
 
 namespace floe {
 namespace {
@@ -37,17 +38,27 @@ ExecContext::ExecContext(int intra_op_threads)
     : own_pool_(std::make_unique<ThreadPool>(std::max(1, intra_op_threads))),
       pool_(own_pool_.get()),
       memory_(MemoryOfThread()),
-      frame_(std::make_unique<Frame>(std::make_shared<ValuePool>())) {}
+      islands_(std::make_unique<IslandRuns>()),
+      frame_(std::make_unique<Frame>(std::make_shared<ValuePool>(), islands_.get())) {}
 ExecContext::ExecContext(ThreadPool* threads)
     : pool_(threads),
       memory_(MemoryOfThread()),
-      frame_(std::make_unique<Frame>(std::make_shared<ValuePool>())) {}
+      islands_(std::make_unique<IslandRuns>()),
+      frame_(std::make_unique<Frame>(std::make_shared<ValuePool>(), islands_.get())) {}
 ExecContext::~ExecContext() = default;
 
 absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows) {
   const BudgetScope scope(Budget::Current() != nullptr ? Budget::Current() : &budget_);
   const DefaultMemory memory(memory_);
-  return frame_->Prepare(std::move(plan), rows);
+  FLOE_RETURN_IF_ERROR(frame_->Prepare(std::move(plan), rows));
+  frame_->StageInputs();
+  return absl::OkStatus();
+}
+
+absl::Status ExecContext::PrepareIslands(const Plan* plan, absl::Span<const int64_t> rows) {
+  const DefaultMemory memory(memory_);
+  frame_->Unbind();
+  return memory.Explain(CatchOutOfMemory([&] { return islands_->Prepare(plan, rows); }));
 }
 
 const TensorView& ExecContext::Input(int i) { return frame_->Input(i); }
@@ -77,6 +88,8 @@ const Node* ExecContext::Doing() const { return frame_->Doing(); }
 size_t ExecContext::pool_bytes() const { return frame_->memory().values().pool()->held_bytes(); }
 
 size_t ExecContext::Trim() { return frame_->Trim(); }
+
+size_t ExecContext::staging_bytes() const { return islands_->staging_bytes(); }
 
 size_t ExecContext::arena_bytes() const { return frame_->memory().arena().size(); }
 

@@ -17,6 +17,7 @@ class Plan;
 struct Node;
 class RunObserver;
 class Frame;
+class IslandRuns;
 
 // Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and
 // rows it has seen; a repeated (plan, rows) allocates nothing. Its memory is paid from the budget
@@ -32,6 +33,13 @@ class ExecContext {
   // use here. rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs are
   // handled); RESOURCE_EXHAUSTED when memory is short.
   absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
+
+  // Makes what the plan's islands need on their device for runs of so many rows: memory, and a CUDA
+  // graph for each number. A run of other rows is one of the next larger number, where rows are
+  // independent. Null: for plans that will come, the numbers alone. What Prepare made current is to
+  // be prepared again. RESOURCE_EXHAUSTED when memory is short, of the device or the host; other
+  // errors of the device where the host may not compute instead.
+  absl::Status PrepareIslands(const Plan* plan, absl::Span<const int64_t> rows);
 
   // The memory of input i, which the caller now fills (rows * bytes per row). Has no place for
   // strings: these are bound.
@@ -52,6 +60,8 @@ class ExecContext {
   const TensorView& Output(int i) const;
 
   size_t arena_bytes() const;
+  // Of the host, that devices copy from and to; kept until the end.
+  size_t staging_bytes() const;
   // Memory of values whose size a run settles; kept at its high water, so that runs like those
   // before need no more.
   size_t pool_bytes() const;
@@ -71,6 +81,7 @@ class ExecContext {
   ThreadPool* pool_;
   Budget budget_;
   MemoryBudget memory_;  // pays for the frame, where the thread has no other
+  std::unique_ptr<IslandRuns> islands_;
   std::unique_ptr<Frame> frame_;
 };
 

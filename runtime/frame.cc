@@ -5,6 +5,7 @@
 #include "base/budget.h"
 #include "base/status.h"
 #include "runtime/evaluate.h"
+#include "runtime/island_runs.h"
 #include "runtime/run_observer.h"
 #include "runtime/step_check.h"
 
@@ -16,6 +17,17 @@ constexpr bool kDebugBuild = false;
 #else
 constexpr bool kDebugBuild = true;
 #endif
+
+// The plan's only step with subgraphs, where that is an island; else null.
+const Step* OnlyIsland(const Plan& plan) {
+  const Step* island = nullptr;
+  for (const Step& step : plan.steps()) {
+    if (step.programs == nullptr) continue;
+    if (island != nullptr || plan.graph().node(step.node).op->name != "OnDevice") return nullptr;
+    island = &step;
+  }
+  return island;
+}
 
 }  // namespace
 
@@ -46,7 +58,25 @@ bool Frame::PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const L
   return true;
 }
 
+void Frame::StageInputs() {
+  const Plan& plan = *memory_.plan();
+  const Step* const island = islands_->empty() ? nullptr : OnlyIsland(plan);
+  if (island == nullptr) return;
+  const auto nested = BindAhead(plan, *island, 0, memory_.rows());
+  const IslandRun* const run = nested.ok() ? islands_->FindMade(*nested) : nullptr;
+  if (run == nullptr) return;
+  for (size_t k = 0; k < island->inputs.size(); ++k) {
+    for (size_t i = 0; i < plan.input_types().size(); ++i) {
+      const int input = static_cast<int>(i);
+      if (plan.input_slot(input) != island->inputs[k] || run->staged(k) == nullptr) continue;
+      memory_.StageInput(input, run->staged(k));
+      static_.ShowInput(memory_, input);
+    }
+  }
+}
+
 void Frame::Unbind() {
+  if (memory_.plan() == nullptr) return;
   memory_.Unbind();
   const int inputs = static_cast<int>(memory_.plan()->input_types().size());
   for (int i = 0; i < inputs; ++i) static_.ShowInput(memory_, i);
@@ -74,7 +104,7 @@ void Frame::Drop() {
 
 size_t Frame::Trim() {
   Drop();
-  if (memory_.plan() != nullptr) Unbind();
+  Unbind();
   return memory_.values().pool()->Trim();
 }
 
@@ -108,7 +138,7 @@ absl::Status Frame::RunSteps(ThreadPool* threads) {
     doing_.store(&node, std::memory_order_relaxed);
     NoteNode("running", node);
     tell(&RunObserver::StepStarts);
-    const absl::Status status = RunStep({step, s, memory_, threads, observer_, checked});
+    const absl::Status status = RunStep({step, s, memory_, threads, observer_, checked, islands_});
     tell(&RunObserver::StepEnds);
     if (!status.ok()) return AtNode(node, status);
   }

@@ -14,6 +14,8 @@
 
 namespace floe {
 
+class IslandRuns;
+
 // Walks the steps of a plan. The memory and the three kinds of steps are parts of their own, each
 // of which alone changes what it holds. A subgraph is a frame inside the ControlFlow of its
 // caller's frame: they share a pool and an observer. One class: most methods show one of the parts
@@ -21,7 +23,9 @@ namespace floe {
 // context that owns it.
 class Frame {
  public:
-  explicit Frame(std::shared_ptr<ValuePool> pool) : memory_(std::move(pool)) {}
+  // `islands`: of the worker, outliving the frame.
+  Frame(std::shared_ptr<ValuePool> pool, IslandRuns* islands)
+      : memory_(std::move(pool)), islands_(islands) {}
 
   // As of ExecContext. The memory comes from the budget of the thread (MemoryScope), which can then
   // explain a RESOURCE_EXHAUSTED with its figures.
@@ -29,6 +33,11 @@ class Frame {
   // Prepares the plan at hand once more and returns true, when it was bound to inputs of these
   // shapes, and to these lists; saves looking the plan up.
   bool PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists);
+  // Of the plan at hand: inputs lie where its island copies them from, where it has one island for
+  // which all is prepared, and until that is prepared anew. BindInput still says otherwise.
+  void StageInputs();
+  // No input is fed, and none is staged.
+  void Unbind();
   const TensorView& Input(int i);
   void BindInput(int i, const void* data, bool may_take);
   absl::Status Run(ThreadPool* threads);
@@ -48,12 +57,11 @@ class Frame {
  private:
   // Frees every value, the frames of subgraphs, and an arena that is more than small.
   void Drop();
-  // No input is fed.
-  void Unbind();
   absl::Status RunSteps(ThreadPool* threads);
   absl::Status RunStep(const StepRun& run);
 
   FrameMemory memory_;
+  IslandRuns* const islands_;
   StaticSteps static_;
   DynamicSteps dynamic_;
   ControlFlow control_;

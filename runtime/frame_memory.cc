@@ -53,6 +53,11 @@ void FrameMemory::Unbind() {
   }
 }
 
+void FrameMemory::StageInput(int i, void* memory) {
+  inputs_[i] = {.bound = true};
+  views_.PointInput(*plan_, i, memory);
+}
+
 void FrameMemory::BindInput(int i, const void* data, bool may_take) {
   inputs_[i] = {.fed = true, .bound = true, .donatable = may_take};
   // An input without elements has an address too.

@@ -28,6 +28,8 @@ class FrameMemory {
   // No input is fed, and all would be read from the arena.
   void Unbind();
   void Feed(int i) { inputs_[i].fed = true; }
+  // Input i will be fed there instead of in the arena.
+  void StageInput(int i, void* memory);
   // Reads input i from `data`; null: it has no elements.
   void BindInput(int i, const void* data, bool may_take);
   // INTERNAL unless every input is fed: the memory of another one has what a request left there.
@@ -51,7 +53,7 @@ class FrameMemory {
  private:
   struct Input {
     bool fed = false;        // in this run
-    bool bound = false;      // lies in the caller's memory
+    bool bound = false;      // lies elsewhere than in the arena
     bool donatable = false;  // which its last reader may take over
   };
 

@@ -31,17 +31,18 @@ void WriteAffine(const Slot& from, int64_t rows, T* to) {
 
 }  // namespace
 
+void WriteCounted(const Slot& slot, int64_t rows, const TensorView& to) {
+  if (to.dtype == DType::kInt32) {
+    WriteAffine(slot, rows, to.as<int32_t>());
+  } else {
+    WriteAffine(slot, rows, to.as<int64_t>());
+  }
+}
+
 void SlotViews::Show(const Plan& plan, int64_t rows, const Arena& arena) {
   views_.resize(plan.slots().size());
   for (size_t i = 0; i < views_.size(); ++i) views_[i] = ViewOf(plan, plan.slots()[i], rows, arena);
-  for (const int slot : plan.affine_slots_) {
-    const TensorView& view = views_[slot];
-    if (view.dtype == DType::kInt32) {
-      WriteAffine(plan.slots()[slot], rows, view.as<int32_t>());
-    } else {
-      WriteAffine(plan.slots()[slot], rows, view.as<int64_t>());
-    }
-  }
+  for (const int slot : plan.affine_slots_) WriteCounted(plan.slots()[slot], rows, views_[slot]);
 }
 
 void SlotViews::PointInput(const Plan& plan, int i, void* data) {

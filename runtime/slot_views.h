@@ -10,6 +10,9 @@
 
 namespace floe {
 
+// Writes integers that are affine in rows (Slot::per_row) to where the view lies.
+void WriteCounted(const Slot& slot, int64_t rows, const TensorView& to);
+
 // Threading: one thread.
 class SlotViews {
  public:

@@ -8,6 +8,7 @@
 
 #include "runtime/exec_context.h"
 #include "runtime/frame.h"
+#include "runtime/island_runs.h"
 #include "runtime/test_graph.h"
 
 namespace floe {
@@ -144,7 +145,8 @@ TEST(StepMemory, AFailedPrepareLeavesNothingToRun) {
   budget.SetLimits({.max_bytes = 10'000});
   const BudgetScope scope(&budget);
   ThreadPool threads(1);
-  Frame frame(std::make_shared<ValuePool>());
+  IslandRuns islands;
+  Frame frame(std::make_shared<ValuePool>(), &islands);
   ASSERT_TRUE(frame.Prepare(*plan, 2).ok());
   const TensorView like{DType::kFloat32, Shape({2, 3}), nullptr};
   const ListTypePtr none = nullptr;

@@ -9,6 +9,8 @@
 
 namespace floe {
 
+class IslandRuns;
+
 struct StepRun {
   const Step& step;
   size_t number;  // in the plan
@@ -16,6 +18,7 @@ struct StepRun {
   ThreadPool* threads;
   RunObserver* observer;  // null: nobody is told
   bool checked;           // its memory is held against the plan (runtime/step_check.h)
+  IslandRuns* islands;    // of the worker
 
   const Plan& plan() const { return *memory.plan(); }
   const Node& node() const { return plan().graph().node(step.node); }

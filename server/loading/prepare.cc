@@ -282,7 +282,8 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   setup.notes.insert(setup.notes.begin(), notes.begin(), notes.end());
   for (int slot = 0; slot < executor->slots(); ++slot) {
     const ExecContext& context = executor->context(slot);
-    setup.memory_bytes += static_cast<int64_t>(context.arena_bytes() + context.pool_bytes());
+    setup.memory_bytes += static_cast<int64_t>(context.arena_bytes() + context.pool_bytes() +
+                                               context.staging_bytes());
   }
   setup.executor = std::move(executor);
   return setup;

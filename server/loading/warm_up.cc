@@ -104,6 +104,16 @@ const RunCost* FindShared(const std::vector<RunCost>& costs, const CompiledSigna
   return nullptr;
 }
 
+// The numbers of rows for which devices get graphs: those allowed, or powers of two.
+std::vector<int64_t> SizesOfRuns(const std::vector<int64_t>& allowed, int64_t most) {
+  std::vector<int64_t> sizes;
+  for (const int64_t size : allowed)
+    if (size < most) sizes.push_back(size);
+  for (int64_t size = 1; allowed.empty() && size < most; size *= 2) sizes.push_back(size);
+  sizes.push_back(most);
+  return sizes;
+}
+
 // Warms one variant.
 class VariantWarmer {
  public:
@@ -130,11 +140,15 @@ class VariantWarmer {
     cost.variant = &variant_;
     cost.exact = known && ShapesTellWork(**plan);
     // Zeros may be values the model refuses; requests will bring others.
-    if (absl::Status s = RunFirst(*plan, &cost.curve, report); !s.ok())
-      return Skip(report, std::string(s.message()));
+    if (absl::Status s = RunFirst(*plan, &cost.curve, report); !s.ok()) {
+      FLOE_RETURN_IF_ERROR(Skip(report, std::string(s.message())));
+      cost.max_rows = std::min(kRowsOfGuesses, options_.max_rows);
+      return options_.trial ? absl::OkStatus() : PrepareIslands(**plan, known, &cost, report);
+    }
     cost.why_not_batchable = (*plan)->why_not_batchable();
     if (!options_.trial) {
       Choose(**plan, known, &cost);
+      FLOE_RETURN_IF_ERROR(PrepareIslands(**plan, known, &cost, report));
       WarmFrom(0, cost, *plan, options_, executor_);
     }
     report->costs.push_back(std::move(cost));
@@ -158,6 +172,30 @@ class VariantWarmer {
         cost->max_rows = std::min({cost->max_rows, kRowsOfGuesses, options_.max_rows});
     }
     cost->batch_gain = cost->curve.BatchGain(kBatchOverheadMicros);
+  }
+
+  // On all slots. Where rows are chosen, batches are smaller if a device has no room for them. Of
+  // guessed shapes nothing is made.
+  absl::Status PrepareIslands(const Plan& plan, bool known, RunCost* cost, WarmUpReport* report) {
+    int64_t most = 1;
+    if (plan.has_rows()) most = cost->max_rows > 0 ? cost->max_rows : options_.max_rows;
+    const int64_t wanted = most;
+    while (true) {
+      const std::vector<int64_t> sizes = SizesOfRuns(executor_->options().allowed_rows, most);
+      absl::Status made;
+      for (int slot = 0; slot < executor_->slots() && made.ok(); ++slot)
+        made = executor_->context(slot).PrepareIslands(known ? &plan : nullptr, sizes);
+      if (made.ok()) break;
+      if (!options_.choose_rows || most == 1 || !absl::IsResourceExhausted(made))
+        return Annotate(made, absl::StrCat("warm-up of signature '", name_, "'"));
+      most = (most + 1) / 2;
+    }
+    if (most == wanted) return absl::OkStatus();
+    cost->max_rows = most;
+    report->notes.push_back(absl::StrCat("batches of signature '", name_, "' have at most ", most,
+                                         " rows and not ", wanted,
+                                         ", because the device's memory is short"));
+    return absl::OkStatus();
   }
 
   // On a context of its own, so that slots keep nothing of it.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -57,9 +58,11 @@ struct State {
   std::map<void*, std::unique_ptr<FakeGraph>> graphs;
   std::map<void*, std::unique_ptr<FakeExec>> execs;
   std::map<const void*, std::string> names;  // of kernels that nvcc's code has registered
-  uint64_t used = 0, peak = 0;
-  int64_t calls = 0, kernels_run = 0;
-  int64_t fail_at = 0;  // 0: none
+  uint64_t used = 0, peak = 0, copied = 0;
+  int64_t calls = 0, kernels_run = 0, made = 0;
+  bool held = false;
+  std::condition_variable_any changed;  // `held`, or what streams have to do
+  int64_t fail_at = 0;                  // 0: none
   cudaError_t fail_with = cudaSuccess, lost = cudaSuccess;
   std::string complaint;
 };
@@ -116,6 +119,20 @@ bool Within(const std::map<char*, Block>& blocks, const void* memory, size_t byt
          (device < 0 || it->second.device == device);
 }
 
+// What should not happen while a server serves. Tests of whole programs name a file that gets a
+// line for each by FAKE_CUDA_MADE.
+void CountMade() {
+  ++S().made;
+  if (const char* const path = std::getenv("FAKE_CUDA_MADE"); path != nullptr)
+    std::ofstream(path, std::ios::app) << "1\n";
+}
+
+int Busy() {
+  int busy = 0;
+  for (const auto& [handle, stream] : S().streams) busy += stream->queue.empty() ? 0 : 1;
+  return busy;
+}
+
 cudaError_t Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, int device,
                  bool pinned) {
   const State& s = S();
@@ -125,6 +142,7 @@ cudaError_t Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
   if (pinned && !Within(s.pinned, down ? to : from, bytes, -1))
     return Wrong("a graph copies memory that is not pinned");
   std::memcpy(to, from, bytes);
+  if (pinned && !down) S().copied += bytes;
   return cudaSuccess;
 }
 
@@ -249,7 +267,8 @@ void fake_cuda_reset(const FakeCudaOptions* options) {
   State& s = S();
   const std::lock_guard lock(s.mutex);
   s.options = *options;
-  s.calls = s.kernels_run = s.fail_at = 0;
+  s.calls = s.kernels_run = s.made = s.fail_at = 0;
+  s.copied = 0;
   s.fail_with = s.lost = cudaSuccess;
   s.complaint.clear();
   s.peak = s.used;
@@ -270,6 +289,25 @@ int64_t fake_cuda_alive() {
 uint64_t fake_cuda_used() { return S().used; }
 uint64_t fake_cuda_peak() { return S().peak; }
 int64_t fake_cuda_kernels_run() { return S().kernels_run; }
+int64_t fake_cuda_made() { return S().made; }
+uint64_t fake_cuda_copied() { return S().copied; }
+int fake_cuda_is_pinned(const void* memory) {
+  const std::lock_guard lock(S().mutex);
+  return Within(S().pinned, memory, 1, -1) ? 1 : 0;
+}
+void fake_cuda_hold(int held) {
+  const std::lock_guard lock(S().mutex);
+  S().held = held != 0;
+  S().changed.notify_all();
+}
+void fake_cuda_await_busy(int streams) {
+  std::unique_lock lock(S().mutex);
+  S().changed.wait(lock, [streams] { return Busy() >= streams; });
+}
+int fake_cuda_busy() {
+  const std::lock_guard lock(S().mutex);
+  return Busy();
+}
 const char* fake_cuda_complaint() { return S().complaint.c_str(); }
 
 // ---- versions, devices, errors ----
@@ -360,6 +398,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   s.device_memory[static_cast<char*>(*memory)] = {bytes, current_device};
   s.used += bytes;
   s.peak = std::max(s.peak, s.used);
+  CountMade();
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
@@ -378,6 +417,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   *memory = NewBlock(bytes);
   if (*memory == nullptr) return Fail(cudaErrorMemoryAllocation);
   S().pinned[static_cast<char*>(*memory)] = {bytes, current_device};
+  CountMade();
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {
@@ -401,6 +441,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   made->device = current_device;
   *stream = reinterpret_cast<cudaStream_t>(made.get());
   S().streams[*stream] = std::move(made);
+  CountMade();
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -409,6 +450,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return Destroy(call, &S().streams, stream, "cudaStreamDestroy");
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  {
+    std::unique_lock lock(S().mutex);
+    S().changed.wait(lock, [] { return !S().held; });
+  }
   const Call call;
   const auto it = S().streams.find(stream);
   if (it == S().streams.end()) return Wrong("a stream that there is not");
@@ -454,6 +499,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
   made->work = InOrder(*it->second);
   *exec = reinterpret_cast<cudaGraphExec_t>(made.get());
   S().execs[*exec] = std::move(made);
+  CountMade();
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
@@ -476,6 +522,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   const FakeExec& graph = *S().execs.at(exec);
   if (!graph.uploaded) Complain("the first launch uploads its graph");
   found->queue.insert(found->queue.end(), graph.work.begin(), graph.work.end());
+  S().changed.notify_all();
   return cudaSuccess;
 }
 

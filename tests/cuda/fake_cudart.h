@@ -21,6 +21,15 @@ int64_t fake_cuda_alive(void);        // allocations, streams and graphs that no
 uint64_t fake_cuda_used(void);        // bytes of devices
 uint64_t fake_cuda_peak(void);        // the most since the reset
 int64_t fake_cuda_kernels_run(void);  // since the reset
+int64_t fake_cuda_made(void);         // allocations, streams and executable graphs since the reset
+uint64_t fake_cuda_copied(void);      // bytes that graphs have copied to devices since the reset
+int fake_cuda_is_pinned(const void* memory);
+// While held, nobody's wait for a stream returns, nor does its work begin: so tests see what is
+// under way together.
+void fake_cuda_hold(int held);
+// Returns when so many streams have work at the same time.
+void fake_cuda_await_busy(int streams);
+int fake_cuda_busy(void);  // streams with work now
 // Wrong use since the reset that a device might let pass: the first. Empty: none.
 const char* fake_cuda_complaint(void);
 }

@@ -39,7 +39,8 @@ def folder(tmp_path):
 @contextlib.contextmanager
 def start(folder, models, top="backend: cuda", **kwargs):
     env = {"FLOE_CUDA_LIBRARY": LIBRARY, "FAKE_CUDA_FAIL_RUNS": str(folder / "fails"),
-           "FAKE_CUDA_PROCESSES": str(folder / "processes")}
+           "FAKE_CUDA_PROCESSES": str(folder / "processes"),
+           "FAKE_CUDA_MADE": str(folder / "made")}
     server = Floed("--config", config(folder, models, top), env=env, **kwargs)
     yield server
     server.close()
@@ -159,6 +160,37 @@ def test_versions_are_swapped_under_load_and_give_their_memory_back(folder):
         server.wait_until(lambda: place(server, "mnist_beginner")["device"] == "cpu")
         server.wait_until(lambda: used() == 0)  # of all three versions
         client.softmax("mnist_beginner", x)
+
+
+def made(folder):
+    """Allocations, streams and graphs so far."""
+    return len((folder / "made").read_text().splitlines())
+
+
+def test_nothing_is_made_on_the_device_after_the_load(folder):
+    x = digits()[:7]
+    models = {"mnist_beginner": ["batching: {max_batch_size: 7}"], "mnist_conv": ["batching: {allowed_batch_sizes: [2, 4]}"]}
+    with start(folder, models) as server, server.client() as client:
+        before = made(folder)
+        memory = status(server)["server"]["backend"]["devices"][0]["memory_bytes"]
+        for rows in (1, 7, 3, 2, 6, 5, 4):
+            client.softmax("mnist_beginner", x[:rows])
+            client.softmax("mnist_conv", x[:min(rows, 4)])
+        assert made(folder) == before
+        assert status(server)["server"]["backend"]["devices"][0]["memory_bytes"] == memory
+
+
+def test_batches_are_smaller_where_memory_is_short(folder):
+    x = digits()[:3]
+    with start(folder, {"mnist_beginner": []}) as server:
+        memory = int(status(server)["server"]["backend"]["devices"][0]["memory_bytes"])
+        weights = int(place(server, "mnist_beginner")["device_bytes"])
+        assert "memory is short" not in server.log()
+    limit = weights + (memory - weights) // 3
+    with start(folder, {"mnist_beginner": []}, f"gpu_memory_limit: {limit}") as server, server.client() as client:
+        assert "because the device's memory is short" in server.log()
+        assert weights < int(status(server)["server"]["backend"]["devices"][0]["memory_bytes"]) <= limit
+        np.testing.assert_allclose(client.softmax("mnist_beginner", x), tensorflows_answer("mnist_beginner", x), rtol=1e-4, atol=1e-6)
 
 
 def test_what_does_not_fit_is_named(folder):
