@@ -12,6 +12,7 @@
 #include "cli/table.h"
 #include "model/op_def.h"
 #include "runtime/line_windows.h"
+#include "runtime/nested_plan.h"
 #include "runtime/passes/place_on_device.h"
 
 namespace floe::cli {
@@ -102,28 +103,61 @@ class Describer {
     if (step.programs != nullptr) {
       for (const auto& program : *step.programs) AddProgram(*program, 1);
     }
-    if (kernels_ != nullptr) AddPlace(step, node);
+    if (kernels_ != nullptr) AddPlace(plan_, step, rows_, "");
   }
 
-  void AddPlace(const Step& step, const Node& node) {
-    const auto values = [this](const std::vector<int>& slots) {
+  // `where`: what the names begin with, of steps inside subgraphs.
+  void AddPlace(const Plan& plan, const Step& step, int64_t rows, const std::string& where) {
+    const Node& node = plan.graph().node(step.node);
+    const auto values = [&plan](const std::vector<int>& slots) {
       std::vector<ValueInfo> infos;
+      infos.reserve(slots.size());
       for (const int s : slots)
-        infos.push_back({plan_.slots()[s].type, plan_.slots()[s].constant, {}});
+        infos.push_back({plan.slots()[s].type, plan.slots()[s].constant, {}});
       return infos;
     };
-    if (node.op->name != "OnDevice") {
-      std::string why = WhyOnHost(node, values(step.inputs), values(step.outputs), *kernels_);
-      if (why.empty()) why = "its island does less than crossing costs";
-      report_.on_host.push_back({node.name, node.op->name, std::move(why)});
+    if (node.op->name == "OnDevice") {
+      PlannedIsland island = IslandOf(node, *step.programs->front(), where);
+      for (const int in : step.inputs) island.in_bytes += BytesOf(plan.slots()[in].type, rows);
+      for (const int out : step.outputs) island.out_bytes += BytesOf(plan.slots()[out].type, rows);
+      report_.islands.push_back(std::move(island));
       return;
     }
-    PlannedIsland island{.name = node.name};
-    const CompiledSignature& body = *step.programs->front();
+    std::string why = WhyOnHost(node, values(step.inputs), values(step.outputs), *kernels_);
+    if (why.empty()) why = "its island does less than crossing costs";
+    report_.on_host.push_back({where + node.name, node.op->name, std::move(why)});
+    for (size_t i = 0; step.programs != nullptr && i < step.programs->size(); ++i) {
+      const std::string inside = absl::StrCat(where, node.name, "/", SubgraphName(node, i), "/");
+      const auto nested = BindAhead(plan, step, i, rows);
+      if (!nested.ok()) {
+        AddIslandsOf(*(*step.programs)[i], inside);
+        continue;
+      }
+      for (const Step& inner : nested->plan->steps())
+        AddPlace(*nested->plan, inner, nested->rows, inside);
+    }
+  }
+
+  static PlannedIsland IslandOf(const Node& node, const CompiledSignature& body,
+                                const std::string& where) {
+    PlannedIsland island{.name = where + node.name};
     for (int i = 0; i < body.graph().size(); ++i) island.nodes += body.kernel(i) != nullptr;
-    for (const int in : step.inputs) island.in_bytes += BytesOf(plan_.slots()[in].type, rows_);
-    for (const int out : step.outputs) island.out_bytes += BytesOf(plan_.slots()[out].type, rows_);
-    report_.islands.push_back(std::move(island));
+    return island;
+  }
+
+  // Of a subgraph whose shapes only a run tells: what crosses is not known.
+  void AddIslandsOf(const CompiledSignature& program, const std::string& where) {
+    for (int i = 0; i < program.graph().size(); ++i) {
+      const Node& node = program.graph().node(i);
+      for (size_t k = 0; k < program.subprograms(i).size(); ++k) {
+        const CompiledSignature& inner = *program.subprograms(i)[k];
+        if (node.op->name == "OnDevice") {
+          report_.islands.push_back(IslandOf(node, inner, where));
+        } else {
+          AddIslandsOf(inner, absl::StrCat(where, node.name, "/", SubgraphName(node, k), "/"));
+        }
+      }
+    }
   }
 
   int64_t LiveAt(int s) const {

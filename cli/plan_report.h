@@ -30,9 +30,10 @@ struct PlannedStep {
 
 // A part of the plan that a device computes in one go.
 struct PlannedIsland {
-  std::string name;
+  std::string name;  // as of IslandInfo
   int nodes = 0;
-  int64_t in_bytes = 0, out_bytes = 0;  // that cross, at the rows asked about
+  int64_t in_bytes = 0, out_bytes = 0;  // that cross, at the rows asked about; 0 when only a
+                                        // request tells
 };
 
 // A node that the host computes beside islands.
@@ -49,7 +50,7 @@ struct PlanReport {
   int64_t largest_step_bytes = 0;  // the most that inputs and outputs of one step take
   double flops = 0;
   int64_t packed_bytes = 0;  // weights packed by kernels
-  // Of a plan for another device than the host; of the graph itself, not of its subgraphs.
+  // Of a plan for another device than the host; those in branches and loops included.
   std::optional<DeviceKind> device;
   std::vector<PlannedIsland> islands;
   std::vector<HostNode> on_host;

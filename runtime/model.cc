@@ -15,6 +15,7 @@
 #include "model/op_def.h"
 #include "model/tables.h"
 #include "runtime/device_weights.h"
+#include "runtime/nested_plan.h"
 #include "runtime/passes/load_tables.h"
 
 namespace floe {
@@ -230,17 +231,19 @@ int64_t UnseenDeviceBytes(const CompiledSignature& compiled, std::set<const void
   return bytes;
 }
 
-// Those in branches and loops included.
-void AddIslands(const CompiledSignature& compiled, std::vector<IslandInfo>* islands) {
+// Those in branches and loops included, whose names begin with `where`.
+void AddIslands(const CompiledSignature& compiled, const std::string& where,
+                std::vector<IslandInfo>* islands) {
   for (int i = 0; i < compiled.graph().size(); ++i) {
     const Node& node = compiled.graph().node(i);
-    for (const auto& inner : compiled.subprograms(i)) {
+    for (size_t k = 0; k < compiled.subprograms(i).size(); ++k) {
+      const CompiledSignature& inner = *compiled.subprograms(i)[k];
       if (node.op->name != "OnDevice") {
-        AddIslands(*inner, islands);
+        AddIslands(inner, absl::StrCat(where, node.name, "/", SubgraphName(node, k), "/"), islands);
         continue;
       }
-      IslandInfo island{.name = node.name};
-      for (int k = 0; k < inner->graph().size(); ++k) island.nodes += inner->kernel(k) != nullptr;
+      IslandInfo island{.name = where + node.name};
+      for (int n = 0; n < inner.graph().size(); ++n) island.nodes += inner.kernel(n) != nullptr;
       islands->push_back(std::move(island));
     }
   }
@@ -462,7 +465,7 @@ std::vector<IslandInfo> Model::islands() const {
                       [&](const auto* other) { return other->SharesProgram(compiled); }))
         continue;
       seen.push_back(&compiled);
-      AddIslands(compiled, &islands);
+      AddIslands(compiled, "", &islands);
     }
   }
   return islands;

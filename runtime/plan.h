@@ -93,8 +93,8 @@ class StaticSteps;
 
 // An island as status shows it.
 struct IslandInfo {
-  std::string name;
-  int nodes = 0;  // that compute something
+  std::string name;  // "island 1", or "loop/body/island 1" of one inside
+  int nodes = 0;     // that compute something
 };
 
 // What a compiled signature and all its plans share: the graph after the passes, kernels, packed
