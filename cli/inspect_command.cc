@@ -109,7 +109,8 @@ absl::Status Run(InspectArguments& options, Context& context) {
   const auto gemm = GemmBackendFromName(options.gemm);
   if (!gemm.ok()) return gemm.status();
   options.inspect.local.compile.kernels.gemm = *gemm;
-  if (options.device != "cpu") options.inspect.local.compile.islands = Placement{DeviceKind::kCuda};
+  if (options.device != "cpu")
+    options.inspect.local.compile.islands = Placement{.device = DeviceKind::kCuda, .small = true};
   if (options.rows_given->count() != 0) options.inspect.plan_rows = options.inspect.rows;
   FLOE_ASSIGN_OR_RETURN(const std::string file, FindModelFile(options.file, context.err));
   InspectReport report;

@@ -97,7 +97,7 @@ absl::Status UseDevice(const std::string& device, CompileOptions* options) {
   // Nobody limits what a tool allocates there.
   cuda::Devices devices([](int64_t) { return int64_t{0}; });
   FLOE_ASSIGN_OR_RETURN(auto opened, devices.Find(std::max(choice.index, 0)));
-  options->islands = Placement{.device = DeviceKind::kCuda, .on = std::move(opened)};
+  options->islands = Placement{.device = DeviceKind::kCuda, .small = true, .on = std::move(opened)};
   return absl::OkStatus();
 }
 

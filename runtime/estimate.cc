@@ -1,9 +1,12 @@
 #include "runtime/estimate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/step_cost.h"
+#include "runtime/device_cost.h"
 #include "runtime/line_windows.h"
+#include "runtime/nested_plan.h"
 
 namespace floe {
 namespace {
@@ -37,24 +40,72 @@ CallTypes TypesOf(absl::Span<const TensorView> views, const std::vector<int>& sl
   return types;
 }
 
+bool IsIsland(const Plan& plan, const Step& step) {
+  return step.programs != nullptr && plan.graph().node(step.node).op->name == "OnDevice";
+}
+
+double BytesOf(const Plan& plan, absl::Span<const int> slots, int64_t rows) {
+  double bytes = 0;
+  for (const int s : slots) {
+    const TensorType& type = plan.slots()[s].type;
+    if (type.shape.known())
+      bytes += static_cast<double>(type.shape.At(rows).elements()) *
+               static_cast<double>(DTypeSize(type.dtype));
+  }
+  return bytes;
+}
+
+// Of the island's own plan, on its device.
+double DeviceMicros(const Plan& plan, int64_t rows) {
+  double micros = kDeviceRunMicros;
+  for (size_t i = 0; i < plan.input_types().size(); ++i)
+    micros += BytesOf(plan, {plan.input_slot(static_cast<int>(i))}, rows) / kCrossingBytes;
+  for (size_t k = 0; k < plan.output_types().size(); ++k)
+    micros += BytesOf(plan, {plan.output_slot(static_cast<int>(k))}, rows) / kCrossingBytes;
+  for (const Step& step : plan.steps()) {
+    const double bytes = BytesOf(plan, step.inputs, rows) + BytesOf(plan, step.outputs, rows);
+    micros += kDeviceLaunchMicros +
+              std::max(plan.StepFlops(step, rows) / kDeviceFlops, bytes / kDeviceBytes);
+  }
+  return micros;
+}
+
+// Of an island where it is computed; nothing where only a run tells its shapes.
+std::optional<double> IslandMicros(const Plan& plan, const Step& step, int64_t rows) {
+  const auto nested = BindAhead(plan, step, 0, rows);
+  if (!nested.ok()) return std::nullopt;
+  return step.programs->front()->on_device() != nullptr ? DeviceMicros(*nested->plan, nested->rows)
+                                                        : RunMicros(*nested->plan, nested->rows);
+}
+
 }  // namespace
 
 double StepMicros(const ObservedStep& observed) {
   const Step& step = observed.plan->steps()[observed.step];
+  // The host's steps of an island are observed by themselves.
+  if (IsIsland(*observed.plan, step) && step.programs->front()->on_device() != nullptr) {
+    if (const auto micros = IslandMicros(*observed.plan, step, observed.rows)) return *micros;
+  }
   return MicrosOf(*observed.plan, step, TypesOf(observed.slots, step.inputs),
                   TypesOf(observed.slots, step.outputs), observed.rows);
 }
 
 bool WorkIsKnown(const Plan& plan) {
   return !plan.has_dynamic_steps() &&
-         std::none_of(plan.steps().begin(), plan.steps().end(),
-                      [](const Step& step) { return step.programs != nullptr; });
+         std::all_of(plan.steps().begin(), plan.steps().end(), [&plan](const Step& step) {
+           return step.programs == nullptr || IsIsland(plan, step);
+         });
 }
 
 double RunMicros(const Plan& plan, int64_t rows) {
   double micros = 0;
-  for (const Step& step : plan.steps())
-    micros += MicrosOf(plan, step, TypesOf(plan, step.inputs), TypesOf(plan, step.outputs), rows);
+  for (const Step& step : plan.steps()) {
+    const auto island =
+        IsIsland(plan, step) ? IslandMicros(plan, step, rows) : std::optional<double>();
+    micros += island.has_value() ? *island
+                                 : MicrosOf(plan, step, TypesOf(plan, step.inputs),
+                                            TypesOf(plan, step.outputs), rows);
+  }
   return micros;
 }
 

@@ -12,9 +12,10 @@ namespace floe {
 double StepMicros(const ObservedStep& observed);
 
 // Whether a run's work is known from its rows alone: no loops or branches, no shapes that depend on
-// data.
+// data. Islands are no obstacle.
 bool WorkIsKnown(const Plan& plan);
-// Microseconds of a run on one core, where the work is known. Otherwise a part of it.
+// Microseconds of a run on one core, where the work is known. Otherwise a part of it. Those of an
+// island that has a device are the device's (runtime/device_cost.h).
 double RunMicros(const Plan& plan, int64_t rows);
 
 // Estimates the work of the runs that it observes, those of subgraphs included. Nothing is timed:

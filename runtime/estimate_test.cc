@@ -82,5 +82,16 @@ TEST(Estimate, OfARunIsThatOfItsPlanWithoutLoops) {
   EXPECT_NEAR(EstimateOfRun(plan), RunMicros(*plan, 1), 1e-6);
 }
 
+// On the host they cost what their steps cost.
+TEST(Estimate, OfIslandsIsKnownFromTheRows) {
+  const TestGraph g = Dense(256, 256);
+  const auto compiled = g.Compile({.islands = Placement{.all = true}});
+  const auto plan = compiled->Bind({Shape({1, 256})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ((*plan)->steps().size(), 1u);
+  EXPECT_TRUE(WorkIsKnown(**plan));
+  EXPECT_NEAR(RunMicros(**plan, 64), RunMicros(*PlanOf(g, Shape({1, 256})), 64), 1e-6);
+}
+
 }  // namespace
 }  // namespace floe

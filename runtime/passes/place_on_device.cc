@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "model/effects.h"
 #include "runtime/analyze.h"
+#include "runtime/device_cost.h"
 #include "runtime/passes/passes.h"
 #include "runtime/plan.h"
 
@@ -48,11 +49,16 @@ class Placer {
   }
 
   // Islands that are not worth it go, which may join others.
-  void DropSmallIslands() {
+  void DropSmallIslands(const Placement& placement) {
     for (bool dropped = true; dropped;) {
       dropped = false;
       for (const auto& [level, members] : Islands()) {
-        if (Flops(members) >= CrossingBytes(members)) continue;
+        const double fixed =
+            placement.small
+                ? 0
+                : kHostFlops * (kDeviceRunMicros + kDeviceLaunchMicros * Steps(members));
+        if (Flops(members, placement.rows) >= CrossingBytes(members, placement.rows) + fixed)
+          continue;
         for (const int i : members) place_[i] = Place::kHost;
         dropped = true;
       }
@@ -139,19 +145,24 @@ class Placer {
     return place_[i] == Place::kDevice && level_[i] == level;
   }
 
-  double Flops(const std::vector<int>& members) const {
+  double Steps(const std::vector<int>& members) const {
+    return static_cast<double>(std::count_if(members.begin(), members.end(),
+                                             [this](int i) { return !graph_.node(i).op->alias; }));
+  }
+
+  double Flops(const std::vector<int>& members, int64_t rows) const {
     double flops = 0;
     for (const int i : members) {
       Types in, out;
       for (const ValueRef& ref : graph_.node(i).inputs) in.push_back(analysis_.at(ref).type);
       for (const ValueInfo& value : analysis_.values[i]) out.push_back(value.type);
-      if (!graph_.node(i).op->alias) flops += EstimateFlops(graph_.node(i), in, out, /*rows=*/1);
+      if (!graph_.node(i).op->alias) flops += EstimateFlops(graph_.node(i), in, out, rows);
     }
     return flops;
   }
 
-  // Of one row, into the island and out of it.
-  double CrossingBytes(const std::vector<int>& members) const {
+  // Into the island and out of it.
+  double CrossingBytes(const std::vector<int>& members, int64_t rows) const {
     const int level = level_[members.front()];
     std::set<ValueRef> crossing;
     for (int i = 0; i < graph_.size(); ++i) {
@@ -169,7 +180,7 @@ class Placer {
     for (const ValueRef& ref : crossing) {
       const TensorType& type = analysis_.at(ref).type;
       if (IsStatic(type))
-        bytes += static_cast<double>(type.shape.elements().At(1)) *
+        bytes += static_cast<double>(type.shape.elements().At(rows)) *
                  static_cast<double>(DTypeSize(type.dtype));
     }
     return bytes;
@@ -294,7 +305,7 @@ absl::Status PlaceOnDevice(Graph* graph, absl::Span<const TensorType> inputs,
   there.device = placement.device;
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeAsBound(*graph, inputs, options));
   Placer placer(*graph, analysis, there);
-  if (!placement.all) placer.DropSmallIslands();
+  if (!placement.all) placer.DropSmallIslands(placement);
   Graph placed = placer.Run();
   if (!SortTopologically(&placed)) return absl::InternalError("an island made a cycle");
   Prune(&placed);

@@ -24,6 +24,10 @@ struct Placement {
   DeviceKind device = kHostDevice;
   // Islands that are not worth their crossings, too. For tests.
   bool all = false;
+  // Islands that do too little for what starting them costs, too: the device was asked for by name.
+  bool small = false;
+  // Of a batch that may be usual: what an island does in one run is judged by it.
+  int64_t rows = 64;
   // Where islands run; null: on the host, kernels for GPUs by the emulator where it is linked.
   std::shared_ptr<cuda::Device> on = nullptr;
   // kCpu: islands on a device have a program for the host too.
@@ -39,9 +43,10 @@ std::string WhyOnHost(const Node& node, absl::Span<const ValueInfo> inputs,
 // rows, or follow from those of the inputs. Nodes get levels: a host node's is even, a device
 // node's odd, and a level rises only where a value crosses between host and device. Device nodes of
 // one level are an island: no path leaves it and comes back, and no graph can have fewer crossings
-// on its longest path. An island of fewer floating-point operations than bytes that cross, for one
-// row, stays on the host. Constants, and values that are known before a run, belong to every island
-// that reads them. `inputs`: types of graph->inputs.
+// on its longest path. An island stays on the host if it has fewer floating-point operations than
+// bytes that cross, for Placement::rows; or fewer than the host does meanwhile besides
+// (runtime/device_cost.h), unless Placement::small. Constants, and values that are known before a
+// run, belong to every island that reads them. `inputs`: types of graph->inputs.
 absl::Status PlaceOnDevice(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options, const Placement& placement);
 

@@ -138,7 +138,17 @@ TEST(PlaceOnDevice, IslandsThatAreNotWorthTheirCrossingsStay) {
   EXPECT_THAT(Names(Placed(t, {})), ElementsAre("r"));
   TestGraph u;
   u.Output(Product(&u, "p", Product(&u, "q", u.Input("x", DType::kFloat32, kRows4))));
-  EXPECT_THAT(Names(Placed(u, {})), ElementsAre("island 1"));
+  EXPECT_THAT(Names(Placed(u, {.small = true})), ElementsAre("island 1"));
+}
+
+// Starting a run on a device costs as much as some hundred thousand operations of the host.
+TEST(PlaceOnDevice, IslandsThatDoTooLittleForTheirStartStayUnlessAskedFor) {
+  TestGraph t;
+  t.Output(Product(&t, "p", Product(&t, "q", t.Input("x", DType::kFloat32, kRows4))));
+  EXPECT_THAT(Names(Placed(t, {})), ElementsAre("q", "p"));
+  EXPECT_THAT(Names(Placed(t, {.small = true})), ElementsAre("island 1"));
+  EXPECT_THAT(Names(Placed(t, {.rows = 100'000})), ElementsAre("island 1"));
+  EXPECT_THAT(Names(Placed(t, {.rows = 100})), ElementsAre("q", "p"));
 }
 
 TEST(PlaceOnDevice, ShapesMayFollowFromTheRequests) {

@@ -79,11 +79,17 @@ absl::StatusOr<ModelPlace> Place(const ModelConfig& config, const LoadOptions& o
     FLOE_ASSIGN_OR_RETURN(place, options.devices->Choose(config));
   }
   const DeviceChoice choice = DeviceChoice::Parse(config.device).value_or(DeviceChoice{});
-  if (place.device != nullptr)
-    compile->islands =
-        Placement{.device = DeviceKind::kCuda, .on = place.device, .on_error = place.on_error};
-  else if (options.prepare.trial && choice.kind == DeviceChoice::Kind::kCuda)
-    compile->islands = Placement{.device = kHostDevice};
+  Placement islands{.small = choice.kind == DeviceChoice::Kind::kCuda,
+                    .on = place.device,
+                    .on_error = place.on_error};
+  if (const int64_t most = config.batching.max_execution_rows(); most > 0)
+    islands.rows = std::min(islands.rows, most);
+  if (place.device != nullptr) {
+    islands.device = DeviceKind::kCuda;
+    compile->islands = std::move(islands);
+  } else if (options.prepare.trial && islands.small) {
+    compile->islands = std::move(islands);
+  }
   return place;
 }
 
@@ -95,8 +101,11 @@ void Settle(const ModelConfig& config, const Model& model, ModelPlace* place) {
     return;
   }
   place->device = nullptr;
+  const bool named =
+      DeviceChoice::Parse(config.device).value_or(DeviceChoice{}).kind == DeviceChoice::Kind::kCuda;
   place->why_cpu =
-      "no part of it is worth the copies to a GPU (see floectl inspect --plan --device cuda)";
+      absl::StrCat("no part of it is worth a run on a GPU", named ? "" : ", unless device is cuda",
+                   " (see floectl inspect --plan --device cuda)");
   spdlog::info("model '{}' is computed by the CPU: {}", config.name, place->why_cpu);
 }
 

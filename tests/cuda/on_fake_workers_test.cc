@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/errors.h"
+#include "runtime/device_cost.h"
+#include "runtime/estimate.h"
 #include "runtime/exec_context.h"
 #include "runtime/test_graph.h"
 #include "runtime/test_loops.h"
@@ -412,6 +414,18 @@ TEST_F(OnFakeWorkers, AFailedCallOfALoadIsAnErrorOrTheRightAnswer) {
       EXPECT_NEAR((*by_cpu)[0].as<float>()[e], (*want)[0].as<float>()[e], 1e-6);
   }
   EXPECT_GT(errors, calls);
+}
+
+TEST_F(OnFakeWorkers, RunsAreEstimatedByTheDevicesWork) {
+  const auto compiled = OnDevice(RowNet());
+  const auto plan = *compiled->Bind({Shape({1, 4})});
+  EXPECT_TRUE(WorkIsKnown(*plan));
+  const double one = RunMicros(*plan, 1), many = RunMicros(*plan, 1'000'000);
+  EXPECT_GT(one, kDeviceRunMicros + 2 * kDeviceLaunchMicros);
+  EXPECT_LT(one, kDeviceRunMicros + 10 * kDeviceLaunchMicros);
+  const double crossing = 3e6 * 4 * sizeof(float) / kCrossingBytes;  // x, and two outputs
+  EXPECT_GT(many, one + crossing);
+  EXPECT_LT(many, one + 1.5 * crossing);
 }
 
 TEST_F(OnFakeWorkers, OlderDevicesHaveNoTensorCores) {
