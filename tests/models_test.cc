@@ -196,7 +196,8 @@ TEST_P(ReferenceModel, HasTheSameBitsInIslandsOfTheHost) {
 // The kernels for GPUs, on the host, in three orders of threads and blocks. A model whose calls
 // take minutes there is left out.
 TEST_P(ReferenceModel, GivesTensorFlowsAnswersOnTheEmulatedDevice) {
-  const LocalModel islands = Load(GetParam(), case_, Placement{DeviceKind::kCuda});
+  const LocalModel islands =
+      Load(GetParam(), case_, Placement{.device = DeviceKind::kCuda, .small = true});
   ASSERT_NE(islands.signature, nullptr);
   const auto call = BindCall(*islands.signature, Rows(0, 1));
   ASSERT_TRUE(call.ok()) << call.status();
