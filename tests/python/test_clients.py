@@ -1,4 +1,4 @@
-"""The commands of docs/clients.md, in an environment without TensorFlow, and replies beyond what clients take by default."""
+"""The commands of docs/clients.md for Go and grpcurl, and replies beyond what clients take by default."""
 import json
 import os
 import pathlib
@@ -13,10 +13,9 @@ import pytest
 from google.protobuf import json_format
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from floed import CONFIG, ROOT, Floed, digits, predict_request
+from floed import ROOT, Floed, predict_request
 
 REPLY_LIMIT = 4 << 20
-CLIENT = pathlib.Path(ROOT) / "examples/client"
 LINES = re.findall(r"^    (\S.*)$", (pathlib.Path(ROOT) / "docs/clients.md").read_text(), re.M)
 
 # y is x, of any number of rows of 1,000 values.
@@ -30,70 +29,6 @@ node { name: "y" op: "Identity" input: "x" attr { key: "T" value { type: DT_FLOA
 def line_with(word):
     (line,) = [line for line in LINES if word in line]
     return line
-
-
-@pytest.fixture(scope="module")
-def python():
-    """Of an environment with the packages that docs/clients.md installs."""
-    assert "-r examples/client/requirements.txt" in line_with("pip install")
-    offline = ["--offline"] if os.environ.get("FLOE_OFFLINE") else []
-    done = subprocess.run([ROOT + "/scripts/pyenv.sh", *offline, CLIENT / "requirements.txt"], capture_output=True, text=True)
-    if done.returncode and offline:
-        pytest.skip("no Python environment without TensorFlow was made before")
-    assert done.returncode == 0, done.stderr
-    python = done.stdout.strip()
-    assert subprocess.run([python, "-c", "import tensorflow"], capture_output=True).returncode != 0
-    return python
-
-
-@pytest.fixture(scope="module")
-def generated(python, tmp_path_factory):
-    """The folder of the code that the documented command makes."""
-    folder = tmp_path_factory.mktemp("clients") / "gen"
-    folder.mkdir()
-    line = line_with("grpc_tools.protoc").replace("client-env/bin/python", python).replace("out=gen", f"out={folder}")
-    subprocess.run(["bash", "-c", line], cwd=ROOT, check=True)
-    return folder
-
-
-def run_example(python, generated, *args):
-    done = subprocess.run([python, CLIENT / "predict.py", *args], capture_output=True, text=True,
-                          env={"PATH": os.environ["PATH"], "PYTHONPATH": str(generated)})
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_python_without_tensorflow(server, client, python, generated, tmp_path):
-    words = shlex.split(line_with("examples/client/predict.py"))
-    assert words[:3] == ["PYTHONPATH=gen", "client-env/bin/python", "examples/client/predict.py"]
-    name, file = words[4].split("=")
-    shown = run_example(python, generated, words[3], f"{name}={ROOT}/{file}", "--target", server.target,
-                        "--out", str(tmp_path / "out.npz"))
-    assert "mnist_beginner, version 1\nsoftmax float32[8, 10]\n" in shown
-    expected = client.softmax("mnist_beginner", digits()[:8])
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["softmax"], expected)
-
-
-def test_helper_turns_every_type_into_what_floe_reads(python, generated):
-    """There and back, by both forms of a message."""
-    code = """
-import numpy as np, predict
-for name in ("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"):
-    array = np.array([[0, 1, 1]]).astype(name)
-    for proto in predict.to_proto(array), predict.to_proto(array[:, :0]), predict.to_proto(array[0, 1]):
-        back = predict.to_array(proto)
-        assert back.dtype == name and back.shape == tuple(d.size for d in proto.tensor_shape.dim), proto
-    proto = predict.to_proto(array)
-    proto.tensor_content = b""
-    getattr(proto, predict.TYPES[proto.dtype][1]).extend(array.ravel().tolist())
-    for one in proto, predict.to_proto(array):
-        assert (predict.to_array(one) == array).all()
-texts = predict.to_array(predict.to_proto(np.array([["a", "bc"]])))
-assert texts.tolist() == [[b"a", b"bc"]]
-"""
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True,
-                          env={"PYTHONPATH": f"{generated}:{CLIENT}", "PYTHONDONTWRITEBYTECODE": "1"})
-    assert done.returncode == 0, done.stderr
 
 
 def test_grpcurls_message(client):
@@ -149,7 +84,7 @@ def test_files_of_the_go_client_are_all_that_it_needs(tmp_path):
     subprocess.run(["bash", "-c", plain], cwd=ROOT, check=True)
 
 
-def test_replies_beyond_4_mib(python, generated, tmp_path):
+def test_replies_beyond_4_mib(tmp_path):
     """Clients refuse them by default, the option lets them in, and the log says so once for each model."""
     (tmp_path / "model.pbtxt").write_text(GRAPH)
     server = Floed("--model_name=same", f"--model_base_path={tmp_path}/model.pbtxt")
@@ -166,9 +101,6 @@ def test_replies_beyond_4_mib(python, generated, tmp_path):
     assert info.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "eceived message larger than max" in info.value.details()
     assert call(1100, [("grpc.max_receive_message_length", -1)]).ByteSize() > REPLY_LIMIT
-    np.save(tmp_path / "x.npy", x)
-    run_example(python, generated, "same", f"x={tmp_path}/x.npy", "--target", server.target, "--out", str(tmp_path / "out.npz"))
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["y"], x)
     said = [line for line in server.log().splitlines() if "grpc.max_receive_message_length" in line]
     assert len(said) == 1 and "info" in said[0] and "model 'same'" in said[0], said
     server.close()
