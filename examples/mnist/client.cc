@@ -1,15 +1,11 @@
 // mnist_client: sends handwritten digits to a model server, one Predict call for each, and counts
 // what comes back.
 //
-// An example of a C++ client: protobuf and gRPC, no generated stubs. The messages are those of
-// TensorFlow Serving, so it talks to any server that speaks them.
+// An example of a C++ client, with many calls under way. The messages of clients/cpp/floe_client.h
+// are those of TensorFlow Serving, so it talks to any server that speaks them.
 //
 //   mnist_client --target 127.0.0.1:8500 --model mnist_beginner
 //       --images t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
-#include <google/protobuf/message_lite.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -18,27 +14,23 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "tensorflow_serving/apis/predict.pb.h"
+#include "clients/cpp/floe_client.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Message = google::protobuf::MessageLite;
-using Stub = grpc::TemplatedGenericStub<Message, Message>;
-using tensorflow::serving::PredictRequest;
-using tensorflow::serving::PredictResponse;
+using floe_client::Result;
+using floe_client::Tensor;
+using floe_client::Tensors;
 
 constexpr size_t kPixels = 28 * 28;
 constexpr int kClasses = 10;
@@ -91,11 +83,16 @@ std::string TextOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Options& options) {
-  if ((options.tls_ca + options.tls_cert + options.tls_name).empty())
-    return grpc::InsecureChannelCredentials();
-  return grpc::SslCredentials(
-      {TextOf(options.tls_ca), TextOf(options.tls_key), TextOf(options.tls_cert)});
+floe_client::ClientOptions ClientOptionsOf(const Options& options) {
+  floe_client::ClientOptions out;
+  out.tls = !(options.tls_ca + options.tls_cert + options.tls_name).empty();
+  out.tls_ca = TextOf(options.tls_ca);
+  out.tls_cert = TextOf(options.tls_cert);
+  out.tls_key = TextOf(options.tls_key);
+  out.tls_name = options.tls_name;
+  out.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout_s * 1000));
+  out.retries = false;  // what fails is to be seen
+  return out;
 }
 
 // What came back for one digit.
@@ -108,19 +105,15 @@ struct Answer {
 class Sender {
  public:
   Sender(const Options& options, const std::string& images)
-      : options_(options), images_(images), answers_(images.size() / kPixels) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
-    stub_.emplace(grpc::CreateCustomChannel(options.target, CredentialsOf(options), arguments));
-  }
+      : options_(options),
+        images_(images),
+        answers_(images.size() / kPixels),
+        client_(options.target, ClientOptionsOf(options)) {}
 
   // Returns when all answers are there.
   void Run() {
     running_ = options_.concurrency;
-    std::vector<std::unique_ptr<Call>> calls;
-    for (int i = 0; i < options_.concurrency; ++i) calls.push_back(std::make_unique<Call>(*this));
-    for (const auto& call : calls) call->SendNext();
+    for (int i = 0; i < options_.concurrency; ++i) SendNext();
     std::unique_lock<std::mutex> lock(mutex_);
     all_done_.wait(lock, [this] { return running_ == 0; });
   }
@@ -129,73 +122,38 @@ class Sender {
   const std::string& first_error() const { return first_error_; }
 
  private:
-  // One call at a time; its answer starts the next, on a thread of gRPC's.
-  class Call {
-   public:
-    explicit Call(Sender& sender) : sender_(sender) {
-      request_.mutable_model_spec()->set_name(sender.options_.model);
-      tensorflow::TensorProto& tensor = (*request_.mutable_inputs())[sender.options_.input];
-      tensor.set_dtype(tensorflow::DT_FLOAT);
-      tensor.mutable_tensor_shape()->add_dim()->set_size(1);
-      tensor.mutable_tensor_shape()->add_dim()->set_size(kPixels);
-      input_ = &tensor;
-    }
-
-    void SendNext() {
-      index_ = sender_.next_.fetch_add(1);
-      if (index_ >= sender_.answers_.size()) return sender_.Finished();
-      std::vector<float> pixels(kPixels);
-      const auto* from =
-          reinterpret_cast<const uint8_t*>(sender_.images_.data()) + index_ * kPixels;
-      std::transform(from, from + kPixels, pixels.begin(), [](uint8_t p) { return p / 255.0f; });
-      input_->set_tensor_content(pixels.data(), kPixels * sizeof(float));  // little-endian floats
-      response_.Clear();
-      context_ = std::make_unique<grpc::ClientContext>();  // a context serves one call
-      context_->set_deadline(
-          std::chrono::system_clock::now() +
-          std::chrono::milliseconds(static_cast<int64_t>(sender_.options_.timeout_s * 1000)));
-      sent_ = Clock::now();
-      sender_.stub_->UnaryCall(context_.get(), "/tensorflow.serving.PredictionService/Predict",
-                               grpc::StubOptions(), &request_, &response_,
-                               [this](const grpc::Status& status) { Received(status); });
-    }
-
-   private:
-    void Received(const grpc::Status& status) {
-      Answer& answer = sender_.answers_[index_];
-      answer.latency_us = std::chrono::duration<float, std::micro>(Clock::now() - sent_).count();
-      if (status.ok()) {
-        answer.digit = LikeliestDigit(response_);
-        if (answer.digit < 0) sender_.Failed("the reply holds no output of 10 floats");
-      } else {
-        sender_.Failed("code " + std::to_string(status.error_code()) + ": " +
-                       status.error_message());
-      }
+  // Its answer starts the next call, on a thread of gRPC's.
+  void SendNext() {
+    const size_t index = next_.fetch_add(1);
+    if (index >= answers_.size()) return Finished();
+    std::vector<float> pixels(kPixels);
+    const auto* from = reinterpret_cast<const uint8_t*>(images_.data()) + index * kPixels;
+    std::transform(from, from + kPixels, pixels.begin(), [](uint8_t p) { return p / 255.0f; });
+    const auto received = [this, index, sent = Clock::now()](const Result<Tensors>& result) {
+      answers_[index].latency_us =
+          std::chrono::duration<float, std::micro>(Clock::now() - sent).count();
+      Received(result, &answers_[index]);
       SendNext();
-    }
+    };
+    client_.PredictAsync(options_.model,
+                         {{options_.input, Tensor::Of<float>({1, kPixels}, pixels)}}, received);
+  }
 
-    Sender& sender_;
-    PredictRequest request_;
-    PredictResponse response_;
-    tensorflow::TensorProto* input_;  // in request_
-    std::unique_ptr<grpc::ClientContext> context_;
-    size_t index_ = 0;
-    Clock::time_point sent_;
-  };
+  void Received(const Result<Tensors>& result, Answer* answer) {
+    if (!result.ok())
+      return Failed("code " + std::to_string(result.status().error_code()) + ": " +
+                    result.status().error_message());
+    answer->digit = LikeliestDigit(*result);
+    if (answer->digit < 0) Failed("the reply holds no output of 10 floats");
+  }
 
   // The index of the largest of ten values, from the first output that has ten; -1 when there is
   // none.
-  static int LikeliestDigit(const PredictResponse& response) {
-    for (const auto& [key, tensor] : response.outputs()) {
-      // Servers send values typed or as raw bytes.
-      std::vector<float> values(tensor.float_val().begin(), tensor.float_val().end());
-      if (values.empty() && tensor.tensor_content().size() == kClasses * sizeof(float)) {
-        values.resize(kClasses);
-        std::memcpy(values.data(), tensor.tensor_content().data(), kClasses * sizeof(float));
-      }
-      if (tensor.dtype() == tensorflow::DT_FLOAT && values.size() == kClasses) {
-        return static_cast<int>(std::max_element(values.begin(), values.end()) - values.begin());
-      }
+  static int LikeliestDigit(const Tensors& outputs) {
+    for (const auto& [key, tensor] : outputs) {
+      const auto* const values = tensor.data<float>();
+      if (values != nullptr && tensor.size() == kClasses)
+        return static_cast<int>(std::max_element(values, values + kClasses) - values);
     }
     return -1;
   }
@@ -212,13 +170,13 @@ class Sender {
 
   const Options& options_;
   const std::string& images_;
-  std::optional<Stub> stub_;
   std::vector<Answer> answers_;  // each element written by the one call that took its index
   std::atomic<size_t> next_{0};
   std::mutex mutex_;
   std::condition_variable all_done_;
   int running_ = 0;  // guarded by mutex_, as is first_error_
   std::string first_error_;
+  floe_client::Client client_;  // ends first, and waits for what still uses the others
 };
 
 // ---- The report. ----
@@ -257,8 +215,7 @@ size_t Report(const Options& options, const Sender& sender, const std::string& l
 std::string ReadClasses(const std::string& path, size_t digits) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot open " + path);
-  const std::string classes((std::istreambuf_iterator<char>(file)),
-                            std::istreambuf_iterator<char>());
+  std::string classes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (classes.size() == digits) return classes;
   throw std::runtime_error(path + " holds " + std::to_string(classes.size()) + " classes for " +
                            std::to_string(digits) + " digits");
