@@ -61,10 +61,18 @@ std::string Fate(const ServedTable::Entry& entry, int64_t version) {
   return "";
 }
 
+// Whether version 0 stands for the newest, as in the requests of OpenVINO Model Server's clients:
+// where the model has no version of that number.
+bool ZeroMeansNewest(const ServedTable::Entry& entry) {
+  return std::none_of(entry.statuses.begin(), entry.statuses.end(),
+                      [](const VersionStatus& one) { return one.version == 0; });
+}
+
 // The one the choice names; nullopt: the newest.
 absl::StatusOr<std::optional<int64_t>> ChosenVersion(std::string_view name,
                                                      const ServedTable::Entry& entry,
                                                      const VersionChoice& choice) {
+  if (choice.version == 0 && ZeroMeansNewest(entry)) return std::nullopt;
   if (choice.label.empty()) return choice.version;
   const auto it = entry.labels.find(choice.label);
   if (it == entry.labels.end()) return UnknownLabel(name, entry, choice.label);

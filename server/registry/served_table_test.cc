@@ -86,6 +86,17 @@ TEST_F(ServedTableTest, NewestVersionLabel) {
   EXPECT_EQ(Acquired({std::nullopt, "stable"}), five_.get());
 }
 
+TEST_F(ServedTableTest, VersionZeroIsTheNewestUnlessItExists) {
+  EXPECT_EQ(Acquired({0, ""}), seven_.get());
+  EXPECT_EQ(table_.Status("digits", {0, ""})->size(), 3u);
+  ServedTable::Entry& digits = Entry("digits");
+  digits.statuses.push_back({0, VersionState::kAvailable, absl::OkStatus()});
+  EXPECT_EQ(Refused("digits", {0, ""}, "no version 0 loaded"), absl::StatusCode::kNotFound);
+  digits.available.push_back({0, five_, nullptr});
+  EXPECT_EQ(Acquired({0, ""}), five_.get());
+  EXPECT_EQ(table_.Status("digits", {0, ""})->size(), 1u);
+}
+
 TEST_F(ServedTableTest, NotFoundNamesWhatThereIs) {
   EXPECT_EQ(Refused("digit", {}, "'digit'; nearest: 'digits'"), absl::StatusCode::kNotFound);
   EXPECT_EQ(Refused("digits", {8, ""}, "no version 8 loaded; available: 7, 5"),
