@@ -1,5 +1,7 @@
 """KServe v2's REST API of a running floed, called by Triton's own client and by hand."""
+import contextlib
 import json
+import os
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import requests
 import tritonclient.http as triton
 from tritonclient.utils import InferenceServerException
 
-from floed import MODELS, digits, expected_classes
+from floed import MODELS, ROOT, Floed, digits, expected_classes
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +81,35 @@ def test_refusals(server, http, x):
         reply = requests.post(url(server, "/v2/models/mnist_conv/infer"), data=json.dumps(body), timeout=60,
                               headers={"Inference-Header-Content-Length": length})
         assert reply.status_code == 400 and "Inference-Header-Content-Length" in reply.json()["error"]
+
+
+def test_configuration_and_statistics(server, http, x):
+    infer(http, "mnist_conv", x[:3], True, True)
+    config = http.get_model_config("mnist_conv")
+    assert config["name"] == "mnist_conv" and config["input"][0]["dims"] == [-1, 784]
+    counted = http.get_inference_statistics("mnist_conv", "1")["model_stats"]
+    assert [(entry["name"], entry["version"]) for entry in counted] == [("mnist_conv", "1")]
+    assert counted[0]["inference_count"] >= 3 and counted[0]["inference_stats"]["success"]["ns"] > 0
+    assert sorted(entry["name"] for entry in http.get_inference_statistics()["model_stats"]) == sorted(MODELS)
+    for path in ("/v2/models/other/config", "/v2/models/other/stats", "/v2/models/mnist_conv/versions/7/config"):
+        assert requests.get(url(server, path), timeout=60).status_code == 404
+    assert requests.get(url(server, "/v2/models/mnist_conv/versions/a/stats"), timeout=60).status_code == 400
+
+
+def test_models_are_unloaded_and_loaded():
+    with contextlib.closing(Floed("--config", os.path.join(ROOT, "config/floe.yaml"))) as floed, \
+            contextlib.closing(triton.InferenceServerClient(floed.target)) as http:
+        http.unload_model(MODELS[0])
+        assert not http.is_model_ready(MODELS[0]) and http.is_model_ready(MODELS[1])
+        index = requests.post(url(floed, "/v2/repository/index"), json={"ready": True}, timeout=60).json()
+        assert [entry["name"] for entry in index] == [MODELS[1]]
+        http.load_model(MODELS[0])
+        assert http.is_model_ready(MODELS[0])
+        for path, body, status, text in (
+                (f"{MODELS[0]}/load", '{"parameters": {"config": "{}"}}', 400, "'config'"),
+                (f"{MODELS[0]}/load", '{"parameters": [1]}', 400, "parameters: a list where an object belongs"),
+                (f"{MODELS[0]}/load", "{", 400, "JSON"),
+                ("other/load", "", 404, "'other'"),
+                ("%2Fetc/unload", "", 400, "'/etc'")):
+            reply = requests.post(url(floed, f"/v2/repository/models/{path}"), data=body, timeout=60)
+            assert reply.status_code == status and text in reply.json()["error"], (path, body, reply.text)

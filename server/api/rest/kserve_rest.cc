@@ -4,13 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
 #include "server/api/kserve.h"
 #include "server/api/rest/infer_json.h"
-#include "server/api/rest/json_text.h"
+#include "server/api/rest/json_body.h"
+#include "server/api/rest/method_route.h"
 #include "server/api/rest/rest.h"
 
 namespace floe::server {
@@ -86,82 +88,144 @@ OpenRestCodec InferCodecs(const ApiContext& context, const RestOptions& options)
   };
 }
 
-template <typename Message>
-void AppendTensors(const Message& tensors, std::string* out) {
-  out->push_back('[');
-  for (const auto& tensor : tensors) {
-    *out += &tensor == &tensors[0] ? "{\"name\":" : ",{\"name\":";
-    AppendJsonString(tensor.name(), out);
-    absl::StrAppend(out, R"(,"datatype":")", tensor.datatype(), R"(","shape":[)");
-    for (int i = 0; i < tensor.shape_size(); ++i)
-      absl::StrAppend(out, i == 0 ? "" : ",", tensor.shape(i));
-    *out += "]}";
+// A request of the method for the model and version of a path.
+template <typename Request>
+absl::Status FillModel(const HttpHead& head, std::string_view, Request* request) {
+  request->set_name(std::string(head.Name("model")));
+  request->set_version(std::string(head.Name("version")));
+  return absl::OkStatus();
+}
+
+// Calls `take` with each field of an object.
+absl::Status EachField(
+    simdjson::ondemand::object object, JsonBody* body,
+    absl::FunctionRef<absl::Status(std::string_view name, JsonValue value)> take) {
+  for (auto item : object) {
+    simdjson::ondemand::field field;
+    std::string_view name;
+    if (const auto error = std::move(item).get(field)) return body->Malformed(error);
+    if (const auto error = field.unescaped_key().get(name)) return body->Malformed(error);
+    FLOE_RETURN_IF_ERROR(take(name, field.value()));
   }
-  out->push_back(']');
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> MetadataV2(const ModelRegistry& registry, const HttpHead& head) {
-  kserve_pb::ModelMetadataRequest request;
-  kserve_pb::ModelMetadataResponse response;
-  request.set_name(std::string(head.Name("model")));
-  request.set_version(std::string(head.Name("version")));
-  FLOE_RETURN_IF_ERROR(ModelMetadata(registry, request, &response));
-  std::string text = R"({"name":)";
-  AppendJsonString(response.name(), &text);
-  text += R"(,"versions":[)";
-  for (const std::string& version : response.versions())
-    absl::StrAppend(&text, &version == &response.versions(0) ? "\"" : ",\"", version, "\"");
-  absl::StrAppend(&text, R"(],"platform":")", response.platform(), R"(","inputs":)");
-  AppendTensors(response.inputs(), &text);
-  text += R"(,"outputs":)";
-  AppendTensors(response.outputs(), &text);
-  return text + "}\n";
+absl::Status EachFieldOf(
+    std::string_view bytes,
+    absl::FunctionRef<absl::Status(std::string_view name, JsonValue value, JsonBody* body)> take) {
+  if (bytes.empty()) return absl::OkStatus();
+  std::string padded(bytes);
+  padded.append(kJsonPadding, '\0');
+  JsonBody body;
+  simdjson::ondemand::object object;
+  FLOE_RETURN_IF_ERROR(body.Open(std::string_view(padded).substr(0, bytes.size()), nullptr));
+  FLOE_RETURN_IF_ERROR(body.Fields(&object));
+  FLOE_RETURN_IF_ERROR(EachField(object, &body, [&](std::string_view name, JsonValue value) {
+    return take(name, value, &body);
+  }));
+  return body.CheckEnd();
 }
 
-absl::StatusOr<std::string> IndexV2(const ModelRegistry& registry) {
-  kserve_pb::RepositoryIndexResponse response;
-  FLOE_RETURN_IF_ERROR(RepositoryIndex(registry, {}, &response));
-  std::string text = "[";
+absl::Status FillIndex(const HttpHead&, std::string_view bytes,
+                       kserve_pb::RepositoryIndexRequest* request) {
+  return EachFieldOf(bytes, [&](std::string_view name, JsonValue value, JsonBody* body) {
+    JsonPath path("the body");
+    if (name != "ready") return body->Skip(value, &path);
+    bool ready = false;
+    if (value.get_bool().get(ready) != simdjson::SUCCESS)
+      return absl::InvalidArgumentError(
+          absl::StrCat("ready: ", DescribeJson(value), " where true or false belongs"));
+    request->set_ready(ready);
+    return absl::OkStatus();
+  });
+}
+
+void WriteIndex(const kserve_pb::RepositoryIndexResponse& response, std::string* out) {
+  *out += '[';
   for (const auto& model : response.models()) {
-    text += &model == &response.models(0) ? "{\"name\":" : ",{\"name\":";
-    AppendJsonString(model.name(), &text);
-    absl::StrAppend(&text, R"(,"version":")", model.version(), R"(","state":")", model.state(),
-                    R"(","reason":)");
-    AppendJsonString(model.reason(), &text);
-    text += "}";
+    if (&model != &response.models(0)) *out += ',';
+    AppendProtoJson(model, out);
   }
-  return text + "]\n";
+  *out += ']';
 }
 
-HttpReply ReplyV2(const absl::StatusOr<std::string>& body) {
-  return body.ok() ? JsonReply(200, *body) : ErrorReply(body.status());
+void WriteConfig(const kserve_pb::ModelConfigResponse& response, std::string* out) {
+  AppendProtoJson(response.config(), out);
+}
+
+// The names of parameters are enough: the method says which it knows.
+template <typename Request>
+absl::Status FillChange(const HttpHead& head, std::string_view bytes, Request* request) {
+  request->set_model_name(std::string(head.Name("model")));
+  return EachFieldOf(bytes, [&](std::string_view name, JsonValue value, JsonBody* body) {
+    JsonPath path("the body");
+    if (name != "parameters") return body->Skip(value, &path);
+    simdjson::ondemand::object parameters;
+    if (value.get_object().get(parameters) != simdjson::SUCCESS)
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameters: ", DescribeJson(value), " where an object belongs"));
+    return EachField(parameters, body, [&](std::string_view key, JsonValue given) {
+      (*request->mutable_parameters())[std::string(key)];
+      return body->Skip(given, &path);
+    });
+  });
+}
+
+// Methods of KServe's gRPC API as routes.
+class Bridge {
+ public:
+  Bridge(const MethodTable& methods, const RestOptions& options, HttpRoutes* routes)
+      : methods_(methods), options_(options), routes_(*routes) {}
+
+  template <typename Request, typename Response, typename... Write>
+  void Add(std::string http_method, std::string pattern, const char* method,
+           absl::Status (*fill)(const HttpHead&, std::string_view, Request*), Write... write) {
+    routes_.Add(ProtoRoute<Request, Response>(
+        std::move(http_method), std::move(pattern),
+        *methods_.Find(absl::StrCat("/", kKServe, "/", method)), options_, fill, write...));
+  }
+
+ private:
+  const MethodTable& methods_;
+  const RestOptions options_;
+  HttpRoutes& routes_;
+};
+
+void AddChanges(const MethodTable& methods, HttpRoutes* routes) {
+  RestOptions options;
+  options.timeout = std::chrono::minutes(2);  // a model is loaded meanwhile
+  Bridge bridge(methods, options, routes);
+  bridge.Add<kserve_pb::RepositoryModelLoadRequest, kserve_pb::RepositoryModelLoadResponse>(
+      "POST", "/v2/repository/models/{model}/load", "RepositoryModelLoad", FillChange);
+  bridge.Add<kserve_pb::RepositoryModelUnloadRequest, kserve_pb::RepositoryModelUnloadResponse>(
+      "POST", "/v2/repository/models/{model}/unload", "RepositoryModelUnload", FillChange);
 }
 
 }  // namespace
 
-void AddKServeRoutes(const ApiContext& context, const RestOptions& options, HttpRoutes* routes) {
-  const ModelRegistry& registry = context.registry;
+void AddKServeRoutes(const ApiContext& context, const MethodTable& methods,
+                     const RestOptions& options, HttpRoutes* routes) {
   const OpenInference door = InferenceDoor(context);
-  routes->Add(
-      SimpleRoute("/v2", MethodRole::kModels, [version = context.server.version](const HttpHead&) {
-        std::string text = R"({"name":"floe","version":)";
-        AppendJsonString(version, &text);
-        return JsonReply(200,
-                         text + ",\"extensions\":[\"binary_tensor_data\",\"model_repository\"]}\n");
-      }));
+  Bridge bridge(methods, options, routes);
+  bridge.Add<kserve_pb::ServerMetadataRequest, kserve_pb::ServerMetadataResponse>(
+      "GET", "/v2", "ServerMetadata",
+      [](const HttpHead&, std::string_view, auto*) { return absl::OkStatus(); });
+  // Before the models: one that is called "stats" has no metadata here, as with Triton.
+  bridge.Add<kserve_pb::ModelStatisticsRequest, kserve_pb::ModelStatisticsResponse>(
+      "GET", "/v2/models/stats", "ModelStatistics", FillModel);
   for (const char* path : kPaths) {
     routes->Add(
         InferenceRoute(absl::StrCat(path, "/infer"), door, options, InferCodecs(context, options)));
-    routes->Add(SimpleRoute(path, MethodRole::kModels, [&registry](const HttpHead& head) {
-      return ReplyV2(MetadataV2(registry, head));
-    }));
+    bridge.Add<kserve_pb::ModelMetadataRequest, kserve_pb::ModelMetadataResponse>(
+        "GET", path, "ModelMetadata", FillModel);
+    bridge.Add<kserve_pb::ModelConfigRequest, kserve_pb::ModelConfigResponse>(
+        "GET", absl::StrCat(path, "/config"), "ModelConfig", FillModel, WriteConfig);
+    bridge.Add<kserve_pb::ModelStatisticsRequest, kserve_pb::ModelStatisticsResponse>(
+        "GET", absl::StrCat(path, "/stats"), "ModelStatistics", FillModel);
   }
-  HttpRoute index =
-      SimpleRoute("/v2/repository/index", MethodRole::kModels,
-                  [&registry](const HttpHead&) { return ReplyV2(IndexV2(registry)); });
-  index.method = "POST";
-  index.max_body_bytes = 4096;
-  routes->Add(std::move(index));
+  bridge.Add<kserve_pb::RepositoryIndexRequest, kserve_pb::RepositoryIndexResponse>(
+      "POST", "/v2/repository/index", "RepositoryIndex", FillIndex, WriteIndex);
+  AddChanges(methods, routes);
 }
 
 }  // namespace floe::server

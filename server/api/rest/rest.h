@@ -10,8 +10,10 @@ namespace floe::server {
 // TensorFlow Serving's: predict, status and metadata of models, versions and labels, and the list
 // of models (GET /v1/models), which TensorFlow Serving has not. Lifetimes as for RegisterApi.
 void AddServingRoutes(const ApiContext& context, const RestOptions& options, HttpRoutes* routes);
-// KServe v2's: infer with binary tensors, metadata of models and of the server, and the index of
-// models. AddHealthRoutes has those of health.
-void AddKServeRoutes(const ApiContext& context, const RestOptions& options, HttpRoutes* routes);
+// KServe v2's: infer with binary tensors, and the methods of `methods` that say what the server and
+// its models are, or load and unload them. The table outlives the routes. AddHealthRoutes has those
+// of health.
+void AddKServeRoutes(const ApiContext& context, const MethodTable& methods,
+                     const RestOptions& options, HttpRoutes* routes);
 
 }  // namespace floe::server
