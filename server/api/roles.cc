@@ -42,7 +42,8 @@ absl::Status NotOffered(MethodRole method, bool to_local) {
   if (!to_local)
     return absl::PermissionDeniedError(absl::StrCat(
         name, operators ? " are" : " is", " not offered here; ",
-        operators ? "server.enable_config_rpcs: local in floe.yaml offers it to processes of the "
+        operators ? "call the listener for operators, if there is one (server.admin_socket_path); "
+                    "server.enable_config_rpcs: local in floe.yaml offers them to processes of the "
                     "server's own machine"
                   : "call another listener of this server"));
   return absl::PermissionDeniedError(absl::StrCat(
