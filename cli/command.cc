@@ -137,10 +137,13 @@ int Main(const std::vector<std::string>& args, std::ostream& to_out, std::ostrea
   AddInspectCommand(app, context);
   AddRunCommand(app, context);
   AddBenchCommand(app, context);
+  AddReplayCommand(app, context);
   AddProfileCommand(app, context);
   AddFreezeCommand(app, context);
   AddOpsCommand(app, context);
   AddConfigCommand(app, context);
+  AddTokenCommand(app, context);
+  AddModelsCommands(app, context);
   try {
     std::vector<std::string> reversed(args.rbegin(),
                                       args.rend());  // CLI11 takes them from the back

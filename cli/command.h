@@ -36,9 +36,12 @@ void AddInspectCommand(CLI::App& app, Context& context);
 void AddRunCommand(CLI::App& app, Context& context);
 void AddFreezeCommand(CLI::App& app, Context& context);
 void AddBenchCommand(CLI::App& app, Context& context);
+void AddReplayCommand(CLI::App& app, Context& context);
 void AddProfileCommand(CLI::App& app, Context& context);
 void AddOpsCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
+void AddTokenCommand(CLI::App& app, Context& context);
+void AddModelsCommands(CLI::App& app, Context& context);  // load, unload, reload
 
 // The whole tool: parses `args` (without the program's name), runs, reports. Returns the exit code.
 // Never throws. Names in what it writes cannot steer a terminal (base/printable_stream.h).

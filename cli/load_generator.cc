@@ -58,6 +58,7 @@ class LoadGenerator::Worker : public Sender {
         part_(part),
         of_(of),
         timeout_(static_cast<int64_t>(options.target.timeout_s * 1e6)),
+        token_(TokenMetadata(options.target).value_or(RpcClient::Metadata())),
         calls_(static_cast<size_t>(Share(options.concurrency, part, of))) {
     for (int i = Share(options.connections, part, of); i > 0; --i)
       stubs_.emplace_back(ChannelTo(options.target, /*own_connection=*/true));
@@ -167,6 +168,7 @@ class LoadGenerator::Worker : public Sender {
     call.from = from;
     call.context.emplace();
     call.context->set_deadline(std::chrono::system_clock::now() + timeout_);
+    for (const auto& [key, value] : token_) call.context->AddMetadata(key, value);
     call.reader = call.stub->PrepareUnaryCall(&*call.context, options_.method, request_, &*queue_);
     call.reader->StartCall();
     call.reader->Finish(&call.reply, &call.status, &call);
@@ -196,6 +198,7 @@ class LoadGenerator::Worker : public Sender {
   const LoadOptions& options_;
   const int part_, of_;
   const std::chrono::microseconds timeout_;
+  const RpcClient::Metadata token_;       // its file was read before, for the metadata of the model
   std::vector<grpc::GenericStub> stubs_;  // each with its connection
   std::vector<Call> calls_;               // each on its connection
   grpc::ByteBuffer request_;

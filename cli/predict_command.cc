@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/http_client.h"
+#include "cli/npy.h"
 #include "cli/predict_io.h"
 #include "cli/rpc.h"
 #include "cli/served_call.h"
@@ -24,8 +28,23 @@ struct PredictOptions {
   ServedCall call;
   std::string out;
   std::vector<std::string> inputs;
-  bool json = false, content = false;
+  bool json = false, content = false, http = false;
 };
+
+constexpr size_t kMostShownBytes = 2000;  // of an answer that is no JSON
+
+// A name as a part of a path.
+std::string UrlPart(const std::string& name) {
+  std::string part;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (absl::ascii_isalnum(byte) || c == '.' || c == '_' || c == '-')
+      part.push_back(c);
+    else
+      absl::StrAppend(&part, "%", absl::Hex(byte, absl::kZeroPad2));
+  }
+  return part;
+}
 
 // In the order of their keys.
 absl::StatusOr<NamedTensors> Outputs(tfs::PredictResponse* response) {
@@ -74,12 +93,87 @@ void PrintTables(const tfs::ModelSpec& spec, const NamedTensors& outputs, std::o
     PrintTensor(key, tensor.view(), kMaxRows, kMaxColumns, out);
 }
 
-absl::Status Run(const PredictOptions& options, Context& context) {
+absl::StatusOr<std::vector<InputArgument>> ArgumentsOf(const PredictOptions& options) {
   std::vector<InputArgument> arguments;
   for (const std::string& text : options.inputs) {
     FLOE_ASSIGN_OR_RETURN(InputArgument argument, ParseInputArgument(text));
     arguments.push_back(std::move(argument));
   }
+  return arguments;
+}
+
+// {"signature_name": ..., "inputs": {...}}. JSON of the command line is sent as it is: the server
+// knows the dtypes.
+absl::StatusOr<std::string> JsonBody(const PredictOptions& options) {
+  FLOE_ASSIGN_OR_RETURN(const std::vector<InputArgument> arguments, ArgumentsOf(options));
+  std::string inputs;
+  const auto add = [&inputs](const std::string& name, const std::string& json) {
+    absl::StrAppend(&inputs, inputs.empty() ? "" : ",", nlohmann::json(name).dump(), ":", json);
+  };
+  for (const InputArgument& argument : arguments) {
+    if (argument.path.empty()) {
+      add(argument.name, argument.json);
+    } else if (argument.name.empty()) {
+      FLOE_ASSIGN_OR_RETURN(const NamedTensors arrays, ReadNpz(argument.path));
+      for (const auto& [name, tensor] : arrays) add(name, TensorToJson(tensor.view()).dump());
+    } else {
+      FLOE_ASSIGN_OR_RETURN(const Tensor tensor, ReadNpyFile(argument.path));
+      add(argument.name, TensorToJson(tensor.view()).dump());
+    }
+  }
+  return absl::StrCat("{\"signature_name\":", nlohmann::json(options.call.signature).dump(),
+                      ",\"inputs\":{", inputs, "}}");
+}
+
+absl::StatusCode CodeOf(int http_status) {
+  switch (http_status) {
+    case 400:
+    case 413:
+      return absl::StatusCode::kInvalidArgument;
+    case 401:
+      return absl::StatusCode::kUnauthenticated;
+    case 403:
+      return absl::StatusCode::kPermissionDenied;
+    case 404:
+      return absl::StatusCode::kNotFound;
+    case 429:
+      return absl::StatusCode::kResourceExhausted;
+    case 501:
+      return absl::StatusCode::kUnimplemented;
+    case 503:
+      return absl::StatusCode::kUnavailable;
+    case 504:
+      return absl::StatusCode::kDeadlineExceeded;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+// By REST, and the answer as it comes.
+absl::Status RunHttp(const PredictOptions& options, Context& context) {
+  const ServedCall& call = options.call;
+  std::string path = absl::StrCat("/v1/models/", UrlPart(call.model));
+  if (call.version != 0) absl::StrAppend(&path, "/versions/", call.version);
+  if (!call.label.empty()) absl::StrAppend(&path, "/labels/", UrlPart(call.label));
+  FLOE_ASSIGN_OR_RETURN(const std::string body, JsonBody(options));
+  FLOE_ASSIGN_OR_RETURN(const HttpAnswer answer,
+                        PostJson(options.target, absl::StrCat(path, ":predict"), body));
+  if (answer.status == 200) {
+    context.out << answer.body;
+    if (!absl::EndsWith(answer.body, "\n")) context.out << "\n";
+    return absl::OkStatus();
+  }
+  const auto json = nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  const bool has_error = json.is_object() && json.contains("error") && json["error"].is_string();
+  return absl::Status(CodeOf(answer.status),
+                      absl::StrCat(has_error ? json["error"].get<std::string>()
+                                             : answer.body.substr(0, kMostShownBytes),
+                                   " (HTTP ", answer.status, ")"));
+}
+
+absl::Status Run(const PredictOptions& options, Context& context) {
+  if (options.http) return RunHttp(options, context);
+  FLOE_ASSIGN_OR_RETURN(const std::vector<InputArgument> arguments, ArgumentsOf(options));
   const RpcClient client(options.target);
   FLOE_ASSIGN_OR_RETURN(const CalledSignature called, FetchCalled(client, options.call));
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
@@ -114,16 +208,24 @@ void AddPredictCommand(CLI::App& app, Context& context) {
       ->type_name("NAME")
       ->capture_default_str();
   AddVersionOptions(*command, options->call);
-  command->add_option("-o,--out", options->out, "Write the outputs to an .npz file")
-      ->type_name("FILE.npz");
+  CLI::Option* const out =
+      command->add_option("-o,--out", options->out, "Write the outputs to an .npz file")
+          ->type_name("FILE.npz");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--content", options->content,
-                    "Ask for the reply as raw bytes (metadata floe-reply: content)");
+  CLI::Option* const content =
+      command->add_flag("--content", options->content,
+                        "Ask for the reply as raw bytes (metadata floe-reply: content)");
+  command
+      ->add_flag("--http", options->http,
+                 "By the REST API (POST /v1/models/MODEL:predict); prints the JSON of the answer")
+      ->excludes(out)
+      ->excludes(content);
   command->footer(
       "JSON lists give the shape: 1.5 is a scalar, [[1,2,3]] is [1,3]. Strings: \"text\" or "
       "{\"b64\": \"...\"}.\n"
       "Example:\n  floectl predict mnist_beginner input=@digits.npy --target 127.0.0.1:8500\n"
-      "  floectl predict adder 'x=[1, 2.5]' 'y=[3, 4]' --json");
+      "  floectl predict adder 'x=[1, 2.5]' 'y=[3, 4]' --json\n"
+      "  floectl predict adder 'x=[1, 2.5]' 'y=[3, 4]' --http");
   command->callback([options, &context] {
     context.action = [options, &context] { return Run(*options, context); };
   });

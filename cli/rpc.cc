@@ -11,9 +11,11 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "base/status.h"
 
 namespace floe::cli {
 
@@ -106,6 +108,25 @@ void AddTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
   AddTlsOptions(app, target.tls);
+  app.add_option("--token-file", target.token_file,
+                 "File with the token that says who calls (floectl token new), if asked for")
+      ->type_name("FILE")
+      ->envname("FLOE_TOKEN_FILE")
+      ->check(CLI::ExistingFile);
+}
+
+absl::StatusOr<RpcClient::Metadata> TokenMetadata(const Target& target) {
+  if (target.token_file.empty()) return RpcClient::Metadata();
+  const std::string token(absl::StripAsciiWhitespace(TextOf(target.token_file)));
+  const bool good = !token.empty() && std::all_of(token.begin(), token.end(), [](unsigned char c) {
+    return absl::ascii_isgraph(c);
+  });
+  if (!good)
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(target.token_file),
+                     " (--token-file) holds no token; expected one line, as floectl token new "
+                     "prints it"));
+  return RpcClient::Metadata{{"authorization", absl::StrCat("Bearer ", token)}};
 }
 
 std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, bool own_connection) {
@@ -120,17 +141,21 @@ std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, bool own_connecti
 }
 
 RpcClient::RpcClient(const Target& target)
-    : target_(target), channel_(ChannelTo(target, /*own_connection=*/false)) {}
+    : target_(target),
+      channel_(ChannelTo(target, /*own_connection=*/false)),
+      token_(TokenMetadata(target)) {}
 
 absl::Status RpcClient::Call(const std::string& method,
                              const google::protobuf::MessageLite& request,
                              google::protobuf::MessageLite* response,
                              const Metadata& metadata) const {
   using Message = google::protobuf::MessageLite;
+  FLOE_RETURN_IF_ERROR(token_.status());
   grpc::TemplatedGenericStub<Message, Message> stub(channel_);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::microseconds(static_cast<int64_t>(target_.timeout_s * 1e6)));
+  for (const auto& [key, value] : *token_) context.AddMetadata(key, value);
   for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
   // Not by callbacks: for those gRPC starts threads, which would take the events of other queues.
   grpc::CompletionQueue queue;

@@ -8,6 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -31,17 +32,23 @@ struct ClientTls {
 struct Target {
   std::string address = "127.0.0.1:8500";  // HOST:PORT, unix:PATH or any name gRPC resolves
   ClientTls tls;
-  double timeout_s = 10;  // of each call, connecting included
+  std::string token_file;  // of floectl token new; empty: none
+  double timeout_s = 10;   // of each call, connecting included
 };
 // "host" -> "host:8500", "::1" -> "[::1]:8500"; what has a port or names a resolver stays.
 std::string WithPort(const std::string& address);
-// --target, completed by WithPort, --timeout and --tls-....
+// --target, completed by WithPort, --timeout, --tls-... and --token-file.
 void AddTargetOptions(CLI::App& app, Target& target,
                       const char* timeout_help = "Seconds to wait for each answer");
 
 // A channel to the target for messages of any size. With `own_connection` it shares none with other
 // channels. Files of TLS that cannot be read make it fail as a wrong certificate does.
 std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, bool own_connection);
+
+// The metadata that the target's token makes of a call; none without a token. NOT_FOUND or
+// INVALID_ARGUMENT names the file.
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> TokenMetadata(
+    const Target& target);
 
 // Threading: any thread. Messages may be as large as protobuf allows.
 class RpcClient {
@@ -58,6 +65,7 @@ class RpcClient {
  private:
   Target target_;
   std::shared_ptr<grpc::Channel> channel_;
+  absl::StatusOr<Metadata> token_;
 };
 
 }  // namespace floe::cli
