@@ -72,7 +72,7 @@ class WarmUpRequests : public testing::Test {
 TEST_F(WarmUpRequests, EachRecordRunsInOrderWhateverModelItNames) {
   std::string other = kPredict;
   other.replace(other.find("[1, 2, 3, 4]"), 12, "[5, 6, 7, 8]");
-  Write({Record(kPredict), Record("classify_log {}"), Record(other)});
+  Write({Record(kPredict), Record("predict_streamed_log {}"), Record(other)});
   std::vector<float> firsts;
   std::vector<std::string> notes;
   const auto run = [&](const Inference& asked) {
@@ -83,8 +83,7 @@ TEST_F(WarmUpRequests, EachRecordRunsInOrderWhateverModelItNames) {
   };
   ASSERT_TRUE(ReplayWarmUpRequests(path_(), *model_, run, &notes).ok());
   EXPECT_THAT(firsts, ElementsAre(1, 5));
-  EXPECT_THAT(notes,
-              ElementsAre("warm-up: 2 recorded requests, 1 skipped that are not of Predict"));
+  EXPECT_THAT(notes, ElementsAre("warm-up: 2 recorded requests, 1 skipped that are streams"));
 }
 
 TEST_F(WarmUpRequests, AVersionIsReadyWithThem) {

@@ -9,31 +9,10 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "base/wire_reader.h"
+#include "server/request/model_spec.h"
 
 namespace floe::server {
 namespace {
-
-// Version and label are one of a oneof: the later one counts.
-bool ParseModelSpec(std::string_view message, PredictFields* out) {
-  return ForEachBytesField(message, 4, [out](uint32_t field, std::string_view part) {
-    switch (field) {
-      case 1:
-        out->model.name = part;
-        return true;
-      case 2:
-        out->model.label = {};
-        if (!out->model.version) out->model.version = 0;
-        return ReadNumber(part, 1, &*out->model.version);
-      case 3:
-        out->signature = part;
-        return true;
-      default:
-        out->model.version.reset();
-        out->model.label = part;
-        return true;
-    }
-  });
-}
 
 // An entry of the map of inputs.
 bool ParseInput(std::string_view message, PredictFields* out) {
@@ -79,7 +58,7 @@ absl::Status ReadPredictFields(std::string_view message, PredictFields* fields) 
     return absl::InvalidArgumentError("the request is larger than 2 GiB");
   bool too_many = false;
   const bool valid = ForEachBytesField(message, 3, [&](uint32_t field, std::string_view part) {
-    if (field == 1) return ParseModelSpec(part, fields);
+    if (field == 1) return ReadModelSpec(part, &fields->model, &fields->signature);
     if (field == 2 && !ParseInput(part, fields)) return false;
     if (field == 3) fields->output_filter.push_back(part);
     too_many = fields->inputs.size() + fields->output_filter.size() > kMaxNames;

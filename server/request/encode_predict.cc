@@ -16,11 +16,9 @@ namespace {
 using google::protobuf::io::ArrayOutputStream;
 using google::protobuf::io::CodedOutputStream;
 
-// Field numbers of PredictResponse, of its map entries, and of ModelSpec.
+// Field numbers of PredictResponse, and of its map entries.
 constexpr uint32_t kOutputs = 1, kModelSpec = 2;
 constexpr uint32_t kEntryKey = 1, kEntryValue = 2;
-constexpr uint32_t kSpecName = 1, kSpecVersion = 2, kSpecSignature = 3;
-constexpr uint32_t kWrappedValue = 1;
 constexpr uint32_t kShapeDim = 2, kDimSize = 1;
 
 // What is known of an output before its bytes are written.
@@ -73,19 +71,11 @@ void WriteOutput(const ReplyOutput& output, const Measured& m, CodedOutputStream
   WriteValues(output.value, m.values, out);
 }
 
-size_t SpecSize(const ReplySpec& spec, size_t version_size) {
-  return BytesFieldSize(kSpecName, spec.model.size()) + BytesFieldSize(kSpecVersion, version_size) +
-         BytesFieldSize(kSpecSignature, spec.signature.size());
-}
-
 }  // namespace
 
 absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOutput> outputs,
                                 ReplyEncoding encoding, std::string* reply) {
-  const auto version = static_cast<uint64_t>(spec.version);
-  const size_t version_size = NumberFieldSize(kWrappedValue, version);
-  const size_t spec_size = SpecSize(spec, version_size);
-  size_t total = BytesFieldSize(kModelSpec, spec_size);
+  size_t total = SpecFieldSize(kModelSpec, spec);
   absl::InlinedVector<Measured, kUsualTensors> measured;
   for (const ReplyOutput& output : outputs) {
     if (ListOf(output.value.dtype) == TensorField::kNone) {
@@ -100,11 +90,7 @@ absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOut
   ArrayOutputStream bytes(reply->data(), static_cast<int>(total));
   CodedOutputStream out(&bytes);
   for (size_t i = 0; i < outputs.size(); ++i) WriteOutput(outputs[i], measured[i], out);
-  BeginBytes(kModelSpec, spec_size, out);
-  WriteBytes(kSpecName, spec.model, out);
-  BeginBytes(kSpecVersion, version_size, out);
-  WriteNumber(kWrappedValue, version, out);
-  WriteBytes(kSpecSignature, spec.signature, out);
+  WriteSpecField(kModelSpec, spec, out);
   return absl::OkStatus();
 }
 
@@ -116,8 +102,7 @@ absl::Status EncodePredict(const Inference& asked, Outputs outputs, ReplyEncodin
   for (const int index : asked.outputs)
     chosen.push_back(
         {def.outputs[static_cast<size_t>(index)].key, outputs[static_cast<size_t>(index)]});
-  const ModelInfo& info = asked.model->info();
-  return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding, reply);
+  return EncodePredictReply(ReplySpecOf(asked), chosen, encoding, reply);
 }
 
 }  // namespace floe::server

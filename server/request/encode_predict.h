@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "model/tensor.h"
 #include "server/request/inference.h"
+#include "server/request/model_spec.h"
 
 namespace floe::server {
 
@@ -19,12 +20,6 @@ enum class ReplyEncoding : uint8_t { kTyped, kContent };
 // INTERNAL when the run gave others than the signature has; otherwise as EncodePredictReply.
 absl::Status EncodePredict(const Inference& asked, Outputs outputs, ReplyEncoding encoding,
                            std::string* reply);
-
-struct ReplySpec {
-  std::string_view model;
-  int64_t version = 0;
-  std::string_view signature;
-};
 
 struct ReplyOutput {
   std::string_view key;

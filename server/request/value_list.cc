@@ -102,7 +102,10 @@ void* DecodeStrings(const ValueList& list, int64_t elements, InputStorage* stora
     while (TakePrefixed(&left, &string)) *at++ = std::string(string);
     return out;
   }
-  value_list::ForEachPiece(list, [&at](std::string_view piece) { *at++ = std::string(piece); });
+  value_list::ForEachPiece(list, [&](std::string_view piece) {
+    at->reserve(list.before.size() + piece.size());
+    (*at++).append(list.before).append(piece);
+  });
   std::fill(at, out + elements, std::string(list.last));
   return out;
 }
@@ -144,7 +147,10 @@ int64_t CountPrefixed(std::string_view bytes) {
 int64_t DecodedBytes(const ValueList& list, DType dtype, int64_t elements) {
   if (dtype != DType::kString) return elements * static_cast<int64_t>(DTypeSize(dtype));
   constexpr int64_t kMost = INT64_MAX / 4;
-  const int64_t bytes = elements * static_cast<int64_t>(sizeof(std::string)) + list.bytes;
+  const auto before = static_cast<int64_t>(list.before.size());
+  if (before != 0 && elements > kMost / 2 / before) return kMost;
+  const int64_t bytes =
+      elements * (static_cast<int64_t>(sizeof(std::string)) + before) + list.bytes;
   const int64_t rest = elements - list.values, last = static_cast<int64_t>(list.last.size());
   if (list.kind == ListKind::kNone || last == 0) return bytes;
   return rest > (kMost - bytes) / last ? kMost : bytes + rest * last;

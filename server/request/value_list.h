@@ -24,6 +24,7 @@ struct ValueList {
   int64_t values = 0;               // a complex number is two
   int64_t bytes = 0;                // of them on the wire
   std::string_view last;            // of strings that are a repeated field
+  std::string_view before;          // what is put before each of those
   std::string_view packed;          // the values, where they lie in one piece
   // Messages with that field. Values that come in several pieces are read there.
   absl::InlinedVector<std::string_view, 1> messages;

@@ -95,6 +95,17 @@ void WriteBareValues(const TensorView& view, const WrittenValues& values, CodedO
   ForEachVarint(view, [&out](uint64_t value) { out.WriteVarint64(value); });
 }
 
+void AppendVarint(uint64_t value, std::string* out) {
+  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
+  out->push_back(static_cast<char>(value));
+}
+
+void AppendBytesField(uint32_t field, std::string_view bytes, std::string* out) {
+  AppendVarint(field << 3 | static_cast<uint32_t>(WireType::kBytes), out);
+  AppendVarint(bytes.size(), out);
+  out->append(bytes);
+}
+
 absl::Status CheckReplySize(size_t bytes) {
   if (bytes <= INT32_MAX) return absl::OkStatus();
   return absl::OutOfRangeError(absl::StrCat("the reply has ", bytes,

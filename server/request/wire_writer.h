@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -52,6 +53,10 @@ inline void WriteNumber(uint32_t field, uint64_t value, CodedOutputStream& out) 
   WriteTag(field, WireType::kVarint, out);
   out.WriteVarint64(value);
 }
+
+// Onto the end of a message of any size, for those that are made piece by piece.
+void AppendVarint(uint64_t value, std::string* out);
+void AppendBytesField(uint32_t field, std::string_view bytes, std::string* out);
 
 // How a tensor's values are written: as a list of that kind, or, where that is kNone, as the
 // tensor's own bytes. kPrefixed: strings in one piece, each behind its length.
