@@ -1,37 +1,20 @@
-// Sums of a profile, and their three forms.
+// The three forms of a profile.
 #include "cli/profile_report.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "cli/measured_call.h"
 #include "cli/table.h"
 
 namespace floe::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string Within(const StepProfile& profile, const TimedStep& step) {
-  if (step.caller < 0) return "";
-  const TimedStep& caller = profile.steps()[step.caller];
-  const std::string outer = Within(profile, caller);
-  return outer.empty() ? caller.node->name : absl::StrCat(outer, " > ", caller.node->name);
-}
-
-std::string Route(const TimedStep& step) {
-  return step.kernel == nullptr ? "" : step.kernel->Route();
-}
-
-void SortByTime(std::vector<ProfileRow>* rows) {
-  std::stable_sort(rows->begin(), rows->end(),
-                   [](const ProfileRow& a, const ProfileRow& b) { return a.us > b.us; });
-}
 
 std::string Fixed(double value, int decimals) {
   char text[40];
@@ -89,41 +72,6 @@ Json EventJson(const std::string& name, const std::string& category, const Timed
 }
 
 }  // namespace
-
-ProfileReport Summarise(const StepProfile& profile) {
-  ProfileReport report;
-  const auto runs = static_cast<double>(profile.runs());
-  report.runs = profile.runs();
-  report.run_us = report.between_us = Microseconds(profile.run_time()) / runs;
-  std::map<std::string, ProfileRow> ops;
-  for (const TimedStep& step : profile.steps()) {
-    ProfileRow row{.name = step.node->name,
-                   .within = Within(profile, step),
-                   .op = step.node->op->name,
-                   .route = Route(step),
-                   .calls = static_cast<double>(step.calls) / runs,
-                   .us = Microseconds(step.self) / runs,
-                   .total_us = Microseconds(step.total) / runs,
-                   .estimated_us = step.estimated_us / runs,
-                   .flops = step.flops / runs,
-                   .bytes = step.bytes / runs};
-    row.share = report.run_us > 0 ? row.us / report.run_us : 0;
-    report.between_us -= row.us;
-    const auto [op, first] = ops.try_emplace(row.op, ProfileRow{.op = row.op, .steps = 0});
-    op->second.steps += 1;
-    op->second.calls += row.calls;
-    op->second.us += row.us;
-    op->second.share += row.share;
-    op->second.flops += row.flops;
-    op->second.bytes += row.bytes;
-    op->second.estimated_us += row.estimated_us;
-    report.steps.push_back(std::move(row));
-  }
-  for (auto& [name, row] : ops) report.ops.push_back(std::move(row));
-  SortByTime(&report.steps);
-  SortByTime(&report.ops);
-  return report;
-}
 
 void PrintProfile(const ProfileReport& report, std::ostream& out) {
   out << "steps of one run, the mean of " << report.runs << "\n";
@@ -188,7 +136,7 @@ absl::Status WriteTrace(const StepProfile& profile, const std::string& title,
     const TimedStep& step = profile.steps()[call.step];
     Json event = EventJson(step.node->name, step.node->op->name, call);
     event["args"] = {{"op", step.node->op->name},
-                     {"route", Route(step)},
+                     {"route", step.kernel == nullptr ? "" : step.kernel->Route()},
                      {"flops", std::round(step.flops / static_cast<double>(step.calls))},
                      {"bytes", std::round(step.bytes / static_cast<double>(step.calls))}};
     out << ",\n" << text(event);

@@ -1,4 +1,4 @@
-// RefusalLog: which requests were refused, as a few lines of the log.
+// RefusalLog: which requests were refused, as a few lines of the log and a list for people.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,23 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 
 namespace floe::server {
+
+// Requests that were refused for one cause.
+struct Refusals {
+  std::string model;  // as the requests named it, or ""
+  uint64_t count = 0;
+  // Of the last one.
+  TimePoint when = TimePoint::min();
+  std::string request_id, message;
+  absl::StatusCode code = absl::StatusCode::kUnknown;
+};
 
 // One line for each model and cause, at once when it first occurs and then at most every kEvery,
 // with how many such requests had no line. Two refusals have the same cause if their messages
@@ -28,14 +39,19 @@ class RefusalLog {
   std::string Line(std::string_view model, const std::string& request_id,
                    const absl::Status& status, TimePoint now);
 
+  // The causes that occurred last, at most so many, the last one first; of one model, unless
+  // `model` is "".
+  std::vector<Refusals> Recent(size_t most, std::string_view model = {}) const;
+
  private:
   struct Cause {
     TimePoint next = TimePoint::min();
     uint64_t unlogged = 0;
+    Refusals seen;
   };
   Cause& Find(size_t hash, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::unordered_map<size_t, Cause> causes_ ABSL_GUARDED_BY(mutex_);  // by a hash
 };
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 
 namespace floe::server {
@@ -50,6 +52,28 @@ TEST(RefusalLog, ManyModelsShareALine) {
   // Those of a minute ago make room.
   EXPECT_NE(log.Line("new", "id", absl::NotFoundError("no"), kStart + RefusalLog::kEvery), "");
   EXPECT_NE(log.Line("new2", "id", absl::NotFoundError("no"), kStart + RefusalLog::kEvery), "");
+}
+
+TEST(RefusalLog, ListsTheLastRequestOfEachCause) {
+  RefusalLog log;
+  EXPECT_TRUE(log.Recent(9).empty());
+  const auto later = [](int seconds) { return kStart + std::chrono::seconds(seconds); };
+  (void)log.Line("m", "a-1", Missing("x"), kStart);
+  (void)log.Line("n", "b-1", absl::UnavailableError("full"), later(1));
+  (void)log.Line("m", "a-2", Missing("y"), later(2));  // no line is due
+  const std::vector<Refusals> recent = log.Recent(9);
+  ASSERT_EQ(recent.size(), 2u);
+  EXPECT_EQ(recent[0].model, "m");
+  EXPECT_EQ(recent[0].count, 2u);
+  EXPECT_EQ(recent[0].request_id, "a-2");
+  EXPECT_EQ(recent[0].when, later(2));
+  EXPECT_EQ(recent[0].code, absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(recent[0].message, HasSubstr("'y'"));
+  EXPECT_EQ(recent[1].request_id, "b-1");
+  ASSERT_EQ(log.Recent(1).size(), 1u);
+  EXPECT_EQ(log.Recent(1)[0].model, "m");
+  ASSERT_EQ(log.Recent(9, "n").size(), 1u);
+  EXPECT_EQ(log.Recent(9, "n")[0].count, 1u);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "server/listener/stranger.h"
 #include "server/net/h1_session.h"
 #include "server/net/h2_session.h"
+#include "server/net/tls_context.h"
 
 namespace floe::server {
 namespace {
@@ -83,9 +84,19 @@ void Connection::OnReady() {
 bool Connection::Take(std::string_view bytes) {
   last_received_ = loop_->now();
   if (protocol_ != nullptr) return protocol_->Receive(bytes);
-  if (tls_ != nullptr && who_.subject.empty()) who_.subject = tls_->subject();
+  if (tls_ != nullptr && first_.empty()) Identify();
   first_.append(bytes);
   return Choose(first_);
+}
+
+// The handshake is over, so what the client's certificate says has been checked.
+void Connection::Identify() {
+  TlsPrincipal names = tls_->client();
+  if (shared_.access == nullptr || (names.common_name.empty() && names.names.empty())) return;
+  ConnectionFacts facts;
+  facts.common_name = std::move(names.common_name);
+  facts.names = std::move(names.names);
+  who_.caller = shared_.access->OfConnection(facts);
 }
 
 // By the first bytes. False: it is none of ours.

@@ -78,6 +78,7 @@ class Connection final : public Loop::Watcher {
   // -1: none now; 0: nobody reads any more.
   ssize_t WriteSome(std::string_view bytes);
   bool Take(std::string_view bytes);
+  void Identify();
   bool Choose(std::string_view bytes);
   bool WritePending();
   void Flush();

@@ -1,6 +1,7 @@
 // Requests are answered in order: the next one is read when the answer to the last one is complete.
 #include "server/net/h1_session.h"
 
+#include <atomic>
 #include <ctime>
 #include <utility>
 
@@ -45,23 +46,44 @@ class H1Session::Exchange final : public HttpResponder,
   }
   void Begin(HttpReply&& head) override {
     MutexLock lock(mutex_);
+    if (ended_) return;
+    streams_ = true;
     AddHead(head, std::nullopt);
-    out_ += response_.Part(head.body);
-    Post(/*ended=*/false);
+    AddPart(head.body);
   }
   void Write(std::string&& part) override {
     MutexLock lock(mutex_);
-    out_ += response_.Part(part);
-    Post(/*ended=*/false);
+    if (!ended_) AddPart(part);
   }
   void End() override {
     MutexLock lock(mutex_);
+    if (ended_) return;
     out_ += response_.End();
     Post(/*ended=*/true);
   }
+  size_t Unsent() const override { return unsent_.load(); }
+  void Cut() override {
+    MutexLock lock(mutex_);
+    cut_ = true;
+    Post(/*ended=*/true);
+  }
+  // The session has handed on all that Run brought it.
+  void OnSent() {
+    MutexLock lock(mutex_);
+    unsent_ = out_.size();
+  }
+  // The server stops. True: the answer is a stream, which ends.
+  bool EndStream() {
+    {
+      MutexLock lock(mutex_);
+      if (!streams_) return false;
+    }
+    End();
+    return true;
+  }
 
   void Run() override {
-    bool ended;
+    bool ended, cut;
     {
       MutexLock lock(mutex_);
       posted_ = false;
@@ -73,8 +95,10 @@ class H1Session::Exchange final : public HttpResponder,
       }
       out_.clear();
       ended = ended_;
+      cut = cut_;
     }
     if (session_ == nullptr) return;
+    if (cut) return session_->connection_.Close(EndReason::kClient);
     session_->connection_.WantFlush();
     if (ended) session_->Answered(this);
   }
@@ -104,6 +128,11 @@ class H1Session::Exchange final : public HttpResponder,
     if (!head.ok()) head = response_.Head(500, {}, length, std::time(nullptr));
     if (head.ok()) out_ += *head;
   }
+  void AddPart(const std::string& part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    out_ += response_.Part(part);
+    unsent_ += part.size();
+    Post(/*ended=*/false);
+  }
   void Post(bool ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ended_ |= ended;
     if (!std::exchange(posted_, true)) loop_->Post(shared_from_this());
@@ -118,6 +147,8 @@ class H1Session::Exchange final : public HttpResponder,
   H1Response response_ ABSL_GUARDED_BY(mutex_);
   std::string out_ ABSL_GUARDED_BY(mutex_);
   bool posted_ ABSL_GUARDED_BY(mutex_) = false, ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool streams_ ABSL_GUARDED_BY(mutex_) = false, cut_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<size_t> unsent_{0};
 };
 
 H1Session::H1Session(Connection* connection)
@@ -188,6 +219,7 @@ void H1Session::Open() {
   asked.path = head.path;
   asked.query = head.query;
   asked.fields = head.fields;
+  asked.caller = CallerOf(connection_.shared(), who, TakeAuthorization(&asked.fields));
   asked.peer = who.peer;
   asked.local = who.local;
   asked.roles = who.roles;
@@ -218,7 +250,7 @@ void H1Session::Open() {
 void H1Session::Answered(Exchange* exchange) {
   if (exchange != exchange_.get()) return;
   exchange->answered = true;
-  const bool stays = exchange->whole && exchange->keeps_connection();
+  const bool stays = exchange->whole && exchange->keeps_connection() && !leaves_;
   if (!exchange->whole && (exchange->drops_body || !parser_.head().has_body()))
     return;  // its end is still to come
   if (!exchange->whole) Linger();
@@ -242,6 +274,7 @@ void H1Session::Fill(std::string* out, size_t most) {
   out_sent_ += part;
   if (out_sent_ < out_.size()) return;
   out_sent_ = 0;
+  if (exchange_ != nullptr) exchange_->OnSent();
   if (out_.size() > kMostKept) std::string().swap(out_);
   out_.clear();
   sending_.clear();
@@ -262,6 +295,10 @@ void H1Session::AskToLeave() {
     connection_.NoteReason(EndReason::kDrain);
     connection_.WantFlush();
   }
+}
+
+void H1Session::EndStreams() {
+  if (exchange_ != nullptr) leaves_ |= exchange_->EndStream();
 }
 
 void H1Session::SetTimer() {

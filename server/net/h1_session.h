@@ -24,7 +24,7 @@ class H1Session final : public Protocol {
   bool IsOver() const override;
   void OnGone() override;
   void AskToLeave() override;
-  void EndStreams() override {}
+  void EndStreams() override;
   void TakeNoMore() override { AskToLeave(); }
 
  private:
@@ -54,6 +54,7 @@ class H1Session final : public Protocol {
   TimePoint head_began_ = TimePoint::max();
   EndReason slow_ = EndReason::kIdle;  // what timer_ is for
   bool closing_ = false, gone_ = false;
+  bool leaves_ = false;    // after the answer that is under way
   bool stepping_ = false;  // Step is at work: an answer may end a request inside it
   // The answer came before the request's end, whose rest is read and dropped until the client
   // closes the connection: closed by us, what it sends then would cost it the answer.

@@ -69,6 +69,7 @@ size_t H2Exchange::CopyOut(uint8_t* to, size_t most) {
   const size_t part = std::min(most, Available());
   std::memcpy(to, out_.data() + sent_, part);
   sent_ += part;
+  if (!has_length_) unsent_ -= part;
   if (sent_ == out_.size()) {
     std::string().swap(out_);
     sent_ = 0;
@@ -92,7 +93,9 @@ void H2Exchange::Send(HttpReply&& reply) {
 
 void H2Exchange::Begin(HttpReply&& head) {
   MutexLock lock(mutex_);
+  if (said_.ended) return;
   said_.began = true;
+  unsent_ += head.body.size();
   said_.body = std::move(head.body);
   said_.head = std::move(head);
   Post();
@@ -100,12 +103,27 @@ void H2Exchange::Begin(HttpReply&& head) {
 
 void H2Exchange::Write(std::string&& part) {
   MutexLock lock(mutex_);
+  if (said_.ended) return;
+  unsent_ += part.size();
   said_.body += part;
   Post();
 }
 
 void H2Exchange::End() {
   MutexLock lock(mutex_);
+  said_.ended = true;
+  Post();
+}
+
+void H2Exchange::Cut() {
+  MutexLock lock(mutex_);
+  said_.ended = said_.cut = true;
+  Post();
+}
+
+void H2Exchange::EndStream() {
+  MutexLock lock(mutex_);
+  if (!said_.began || said_.has_length) return;
   said_.ended = true;
   Post();
 }
@@ -118,7 +136,9 @@ void H2Exchange::Run() {
   {
     MutexLock lock(mutex_);
     posted_ = false;
-    if (session_ == nullptr || ended_) return;
+    if (session_ == nullptr) return;
+    if (said_.cut) return session_->Reset(this);
+    if (ended_) return;
     if (said_.began && !std::exchange(began_, true)) {
       reply_ = std::move(said_.head);
       has_length_ = said_.has_length;

@@ -1,6 +1,7 @@
 // H2Exchange: a plain HTTP request and its answer in a stream of HTTP/2.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,13 +51,17 @@ class H2Exchange final : public HttpResponder,
   void Begin(HttpReply&& head) override;
   void Write(std::string&& part) override;
   void End() override;
+  size_t Unsent() const override { return unsent_.load(); }
+  void Cut() override;
+  // The server stops: a stream ends.
+  void EndStream();
   // Task: what other threads wrote reaches the session.
   void Run() override;
 
  private:
   // What was said and has not reached the session.
   struct Said {
-    bool began = false, has_length = false, ended = false;
+    bool began = false, has_length = false, ended = false, cut = false;
     HttpReply head;
     std::string body;
   };
@@ -79,6 +84,7 @@ class H2Exchange final : public HttpResponder,
   std::string out_;
   size_t sent_ = 0;
   bool began_ = false, has_length_ = false, ended_ = false;
+  std::atomic<size_t> unsent_{0};
 
   Mutex mutex_;
   Said said_ ABSL_GUARDED_BY(mutex_);

@@ -115,6 +115,12 @@ bool H2Session::OnField(std::string_view name, std::string_view value) {
 void H2Session::OnRegularField(std::string_view name, std::string_view value) {
   if (!std::exchange(head_.has_fields, true))
     head_.is_plain = shared().routes != nullptr && shared().methods.Find(head_.path) == nullptr;
+  if (name == "authorization") {
+    // Several are joined, which no token is.
+    absl::StrAppend(&head_.authorization, head_.authorization.empty() ? "" : ", ",
+                    value.empty() ? "(empty)" : std::string(value));
+    return;
+  }
   if (head_.is_plain) head_.fields.emplace_back(name, value);
   if (name == "content-type") {
     constexpr std::string_view kGrpc = "application/grpc";
@@ -178,6 +184,7 @@ absl::Status H2Session::OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* open
   head.peer = who.peer;
   head.local = who.local;
   head.roles = who.roles;
+  head.caller = CallerOf(shared(), who, head_.authorization);
   head.principal = who.principal;
   head.arrived = Clock::Steady().Now();
   head.deadline = head_.deadline;
@@ -206,6 +213,7 @@ void H2Session::OpenPlain(int32_t stream, bool ends) {
   asked.peer = who.peer;
   asked.local = who.local;
   asked.roles = who.roles;
+  asked.caller = CallerOf(shared(), who, head_.authorization);
   asked.principal = who.principal;
   asked.arrived = Clock::Steady().Now();
   int64_t length = 0;

@@ -222,9 +222,9 @@ bool H2Session::Receive(std::string_view bytes) {
   return !broken_;
 }
 
-void H2Session::Reset(GrpcCall* call) {
+void H2Session::ResetStream(int32_t stream) {
   connection_.WantFlush();
-  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, call->stream(), NGHTTP2_CANCEL);
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
 }
 
 void H2Session::ConsumeStream(int32_t stream, size_t bytes) {
@@ -343,6 +343,7 @@ void H2Session::EndStreams() {
   for (const auto& [stream, call] : calls_)
     if (call->is_stream()) streams.push_back(call);
   for (const auto& call : streams) call->Drain();
+  for (const auto& [stream, exchange] : exchanges_) exchange->EndStream();
 }
 
 // The next thing that time brings.

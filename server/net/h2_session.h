@@ -37,10 +37,11 @@ class H2Session final : public Protocol {
   // For calls. What the call has to say is submitted; it is sent with the turn.
   void Send(GrpcCall* call);
   // Ends the call without an answer. Not counted as a reset that the client provoked.
-  void Reset(GrpcCall* call);
+  void Reset(GrpcCall* call) { ResetStream(call->stream()); }
   void ConsumeStream(int32_t stream, size_t bytes);
   // For plain requests: submits the answer's fields once, and lets its body go on.
   void Send(H2Exchange* exchange);
+  void Reset(H2Exchange* exchange) { ResetStream(exchange->stream()); }
   void SetWindow(int32_t stream, size_t bytes);
   NetShared& shared() { return connection_.shared(); }
   const std::shared_ptr<Loop>& loop() const { return connection_.loop(); }
@@ -55,7 +56,7 @@ class H2Session final : public Protocol {
     bool too_large = false, is_grpc = false, bad_timeout = false;
     bool has_fields = false,
          is_plain = false;  // after the fields of HTTP/2 itself: no method has its path
-    std::string method, authority, path, encoding, accepts;
+    std::string method, authority, path, encoding, accepts, authorization;
     HttpFields fields;  // of plain requests
     TimePoint deadline = TimePoint::max();
     CallHead call;
@@ -70,6 +71,7 @@ class H2Session final : public Protocol {
   absl::Status OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* opened);
   void RefuseCall(int32_t stream, const absl::Status& status);
   void OpenPlain(int32_t stream, bool ends);
+  void ResetStream(int32_t stream);
   void AnswerPlainly(int32_t stream, const char* code);
   GrpcCall* Find(int32_t stream);
   std::shared_ptr<H2Exchange> FindPlain(int32_t stream) const;

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/task_thread_pool.h"
+#include "server/api/access.h"
 #include "server/api/http.h"
 #include "server/api/rpc.h"
 #include "server/listener/call_book.h"
@@ -43,6 +45,7 @@ struct NetShared {
   ConnectionTable connections;
   CallGate gate;
   EndCounts ends;
+  const Access* access = nullptr;        // null: nobody asks who callers are
   std::atomic<bool> streams_end{false};  // the server stops: streams get no more messages
   // For what would keep a loop too long: unpacking messages.
   TaskThreadPool helpers{2, {"unpack", 0, {}}};
@@ -54,7 +57,14 @@ struct PeerIdentity {
   bool local = false;
   uint64_t principal = 0;
   ListenerRoles roles;
-  std::string subject = {};  // of its certificate, which was checked; "": none
+  Caller caller = {};  // who that is, if a call does not say more
+  bool for_operators = false;
 };
+
+// Who makes a call of this connection, with this field of its head; "": none.
+inline Caller CallerOf(const NetShared& shared, const PeerIdentity& who,
+                       std::string_view authorization) {
+  return shared.access == nullptr ? Caller() : shared.access->OfCall(who.caller, authorization);
+}
 
 }  // namespace floe::server

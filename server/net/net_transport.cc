@@ -81,11 +81,12 @@ class NewConnection final : public Loop::Task {
   LoopOfConnections& to_;
 };
 
-PeerIdentity IdentityOf(int fd, const ListenerRoles& roles) {
+PeerIdentity IdentityOf(int fd, const ListenerSpec& spec, const Access* access) {
   sockaddr_storage address = {};
   socklen_t size = sizeof address;
   PeerIdentity who;
-  who.roles = roles;
+  who.roles = spec.roles;
+  who.for_operators = spec.for_operators;
   (void)getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
   const std::string host = HostOf(address);
   const bool v6 = host.find(':') != std::string::npos;
@@ -93,6 +94,15 @@ PeerIdentity IdentityOf(int fd, const ListenerRoles& roles) {
       host.empty() ? "unix" : absl::StrCat(v6 ? "[" : "", host, v6 ? "]:" : ":", PortOf(address));
   who.local = PeerOf(who.peer).local();
   who.principal = std::hash<std::string>()(who.peer);
+  if (access == nullptr) return who;
+  ConnectionFacts facts;
+  facts.to_admin_listener = spec.for_operators;
+  ucred user = {};
+  socklen_t user_size = sizeof user;
+  if (address.ss_family == AF_UNIX &&
+      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &user_size) == 0)
+    facts.uid = user.uid;
+  who.caller = access->OfConnection(facts);
   return who;
 }
 
@@ -117,6 +127,7 @@ class EpollTransport final : public NetTransport {
                  const ChannelArguments& arguments, const HttpRoutes* routes)
       : options_(options), shared_(methods, options.calls, options.connections) {
     shared_.routes = routes;
+    shared_.access = options.access;
     shared_.limits = LimitsOf(options, arguments);
   }
   ~EpollTransport() override { Shutdown(Clock::Steady().Now()); }
@@ -155,7 +166,7 @@ class EpollTransport final : public NetTransport {
 
 void EpollTransport::Hand(int listener_fd, int fd) {
   const ListenerSpec& spec = specs_.at(listener_fd);
-  PeerIdentity who = IdentityOf(fd, spec.roles);
+  PeerIdentity who = IdentityOf(fd, spec, shared_.access);
   std::shared_ptr<ssl_ctx_st> tls;
   if (spec.tls.context != nullptr) tls = spec.tls.context();
   LoopOfConnections* const to = loops_[next_loop_++ % loops_.size()].get();

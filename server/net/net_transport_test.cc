@@ -31,6 +31,12 @@ class ChatHandler : public CallHandler {
   const std::shared_ptr<Responder> responder_;
 };
 
+// Whose answer others give.
+class SilentHandler : public HttpHandler {
+ public:
+  void OnEnd() override {}
+};
+
 class NetServer : public testing::Test {
  protected:
   NetServer() {
@@ -103,12 +109,28 @@ class NetServer : public testing::Test {
     EXPECT_EQ(neighbour.Await(neighbour.Call("/t/Echo", Framed("x"))).code(), "0");
   }
 
+  // GET /events: an answer that is begun and goes on by Events().
+  void AddEvents() {
+    routes_.Add({"GET", "/events", MethodRole::kHealth, 0,
+                 [this](const HttpHead&, std::shared_ptr<HttpResponder> to) {
+                   const MutexLock lock(mutex_);
+                   to->Begin(HttpReply{.status = 200, .body = "begun"});
+                   events_.push_back(std::move(to));
+                   return std::make_shared<SilentHandler>();
+                 }});
+  }
+  std::vector<std::shared_ptr<HttpResponder>> Events() {
+    const MutexLock lock(mutex_);
+    return events_;
+  }
+
   TestMethods methods_;
   HttpRoutes routes_;
   Mutex mutex_;
   CondVar changed_;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Responder>> held_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<HttpResponder>> events_ ABSL_GUARDED_BY(mutex_);
   int cancelled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<NetTransport> server_;
   std::string address_;
@@ -426,6 +448,52 @@ TEST_F(NetServer, ABodyMayComeBehindItsRefusal) {
   client.Send("POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nab");
   EXPECT_THAT(client.ReadUntil("'/nothing'"), HasSubstr("HTTP/1.1 404 "));
   client.Send(std::string(100'000, 'c'));
+}
+
+TEST_F(NetServer, StreamsOfHttpEndWithTheServer) {
+  AddEvents();
+  Open();
+  RawSocket one(address_);
+  one.Send("GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(one.ReadUntil("begun"), HasSubstr("Transfer-Encoding: chunked"));
+  H2Client two(address_);
+  const int32_t stream = two.Ask(Plain("GET", "/events"), "");
+  EXPECT_EQ(two.AwaitBody(stream, 5).body, "begun");
+  for (const auto& events : Events()) events->Write(" and on");
+  one.ReadUntil("and on");
+  EXPECT_EQ(two.AwaitBody(stream, 12).body, "begun and on");
+  // The readers have all.
+  for (const auto& events : Events())
+    while (events->Unsent() > 0) std::this_thread::yield();
+  std::thread stops([this] { server_->Shutdown(Clock::Steady().Now() + std::chrono::hours(1)); });
+  EXPECT_EQ(one.ReadAll(), "\r\n0\r\n\r\n");
+  EXPECT_EQ(two.Await(stream).body, "begun and on");
+  stops.join();
+  for (const auto& events : Events()) events->Write("late");
+}
+
+TEST_F(NetServer, AStreamThatNobodyReadsIsCut) {
+  AddEvents();
+  Open();
+  RawSocket one(address_);
+  one.Send("GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
+  one.ReadUntil("begun");
+  H2Client two(address_);
+  const int32_t stream = two.Ask(Plain("GET", "/events"), "");
+  two.AwaitBody(stream, 5);
+  ASSERT_EQ(Events().size(), 2u);
+  for (const auto& events : Events()) {
+    // More than the kernel and the connection hold.
+    constexpr size_t kPart = size_t{1} << 20;
+    for (int i = 0; i < 64 && events->Unsent() < 2 * kPart; ++i)
+      events->Write(std::string(kPart, 'x'));
+    EXPECT_GE(events->Unsent(), kPart);
+    events->Cut();
+  }
+  // The connection of HTTP/1.1 ends, and of HTTP/2 the stream alone.
+  EXPECT_LT(one.ReadAll().size(), size_t{64} << 20);
+  EXPECT_EQ(two.Await(stream).reset, uint32_t{NGHTTP2_CANCEL});
+  EXPECT_EQ(two.Await(two.Call("/t/Echo", Framed("x"))).code(), "0");
 }
 
 TEST_F(NetServer, ChannelArgumentsAreHonoured) {

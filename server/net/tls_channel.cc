@@ -4,10 +4,11 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 
 #include <algorithm>
 #include <climits>
+
+#include "server/net/tls_context.h"
 
 namespace floe::server {
 
@@ -54,14 +55,9 @@ std::string TlsChannel::alpn() const {
   return {reinterpret_cast<const char*>(name), size};
 }
 
-std::string TlsChannel::subject() const {
-  X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
-  if (certificate == nullptr) return "";
-  const std::unique_ptr<BIO, int (*)(BIO*)> text(BIO_new(BIO_s_mem()), BIO_free);
-  X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
-  char* bytes = nullptr;
-  const auto size = BIO_get_mem_data(text.get(), &bytes);
-  return {bytes, static_cast<size_t>(size)};
+TlsPrincipal TlsChannel::client() const {
+  const X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
+  return certificate == nullptr ? TlsPrincipal() : PrincipalOf(*certificate);
 }
 
 }  // namespace floe::server

@@ -13,6 +13,8 @@ struct ssl_ctx_st;  // its SSL_CTX
 
 namespace floe::server {
 
+struct TlsPrincipal;
+
 // Threading: one thread at a time.
 class TlsChannel {
  public:
@@ -28,8 +30,7 @@ class TlsChannel {
 
   bool is_ready() const { return ready_; }  // the handshake is over
   std::string alpn() const;                 // "h2", "http/1.1", "": none
-  // The subject of the client's certificate, which was checked: "CN=a,O=b"; "": it has none.
-  std::string subject() const;
+  TlsPrincipal client() const;  // of its certificate, which was checked; empty: it has none
 
  private:
   explicit TlsChannel(ssl_st* ssl);

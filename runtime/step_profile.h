@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/measured_call.h"
+#include "base/clock.h"
 #include "runtime/plan.h"
 #include "runtime/run_observer.h"
 
-namespace floe::cli {
+namespace floe {
 
 // One step of the plan, or of a subgraph as one caller runs it. Sums over all runs.
 struct TimedStep {
@@ -19,8 +19,8 @@ struct TimedStep {
   const Kernel* kernel = nullptr;  // the same; null: an alias, or control flow
   int caller = -1;                 // index of the control flow step that ran it; -1: none
   int64_t calls = 0;
-  MeasureClock::duration self{};   // without the steps it ran in subgraphs
-  MeasureClock::duration total{};  // with them
+  Duration self{};   // without the steps it ran in subgraphs
+  Duration total{};  // with them
   double flops = 0;  // as inspect estimates them, at the shapes that came; none of control flow
   double bytes = 0;  // of inputs, weights and outputs; none of control flow
   double estimated_us = 0;  // StepMicros; none of control flow
@@ -29,7 +29,7 @@ struct TimedStep {
 // One call of a step, for a trace. Times since the first run that was kept.
 struct TimedCall {
   int step = -1;  // in steps(); -1: the whole run
-  MeasureClock::duration start{}, length{};
+  Duration start{}, length{};
 };
 
 // Its own work is in no figure, but one reading of the clock is in each call of a step.
@@ -46,7 +46,7 @@ class StepProfile : public RunObserver {
   void StepEnds(const ObservedStep& step) override;
 
   int64_t runs() const { return runs_; }
-  MeasureClock::duration run_time() const { return run_time_; }   // of all runs
+  Duration run_time() const { return run_time_; }                 // of all runs
   const std::vector<TimedStep>& steps() const { return steps_; }  // in the order they first ran
   const std::vector<TimedCall>& calls() const { return calls_; }  // in the order they ended
 
@@ -54,10 +54,10 @@ class StepProfile : public RunObserver {
   // A step, or the run itself, that has not ended.
   struct Open {
     int step = -1;
-    MeasureClock::time_point entered;   // before the observer's work
-    MeasureClock::time_point started;   // after it
-    MeasureClock::duration excluded{};  // nested steps and the observer's work for them
-    MeasureClock::duration nested{};    // nested steps alone
+    TimePoint entered;    // before the observer's work
+    TimePoint started;    // after it
+    Duration excluded{};  // nested steps and the observer's work for them
+    Duration nested{};    // nested steps alone
   };
   // What one call of a step costs, while plan and rows stay the same.
   struct Cost {
@@ -68,17 +68,17 @@ class StepProfile : public RunObserver {
 
   int Find(const ObservedStep& step);
   void AddCost(const ObservedStep& step, int index);
-  Open Close(MeasureClock::time_point ended);
+  Open Close(TimePoint ended);
 
   std::vector<TimedStep> steps_;
   std::vector<Cost> costs_;                           // by step
   std::map<std::pair<int, const Node*>, int> index_;  // caller and node -> step
   std::vector<Open> open_;                            // innermost last; the run is the first
   std::vector<TimedCall> calls_;
-  MeasureClock::time_point kept_from_;
+  TimePoint kept_from_;
   bool keep_ = false;
   int64_t runs_ = 0;
-  MeasureClock::duration run_time_{};
+  Duration run_time_{};
 };
 
-}  // namespace floe::cli
+}  // namespace floe

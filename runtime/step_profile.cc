@@ -1,36 +1,36 @@
 // Readings of the clock around each step, and the costs of its call.
-#include "cli/step_profile.h"
+#include "runtime/step_profile.h"
 
 #include "runtime/estimate.h"
 #include "runtime/line_windows.h"
 
-namespace floe::cli {
+namespace floe {
 
 void StepProfile::StartRun() {
   open_.clear();
   open_.push_back({});
-  open_.back().entered = open_.back().started = MeasureClock::now();
+  open_.back().entered = open_.back().started = std::chrono::steady_clock::now();
   if (keep_ && calls_.empty()) kept_from_ = open_.back().started;
 }
 
 void StepProfile::EndRun() {
-  const MeasureClock::time_point ended = MeasureClock::now();
+  const TimePoint ended = std::chrono::steady_clock::now();
   const Open run = Close(ended);
   run_time_ += (ended - run.started) - run.excluded + run.nested;
   ++runs_;
 }
 
 void StepProfile::StepStarts(const ObservedStep& step) {
-  const MeasureClock::time_point entered = MeasureClock::now();
+  const TimePoint entered = std::chrono::steady_clock::now();
   const int index = Find(step);
   open_.push_back({index, entered, {}, {}, {}});
-  open_.back().started = MeasureClock::now();
+  open_.back().started = std::chrono::steady_clock::now();
 }
 
 void StepProfile::StepEnds(const ObservedStep& step) {
-  const MeasureClock::time_point ended = MeasureClock::now();
+  const TimePoint ended = std::chrono::steady_clock::now();
   const Open done = Close(ended);
-  const MeasureClock::duration self = (ended - done.started) - done.excluded;
+  const Duration self = (ended - done.started) - done.excluded;
   TimedStep& timed = steps_[done.step];
   ++timed.calls;
   timed.self += self;
@@ -38,10 +38,10 @@ void StepProfile::StepEnds(const ObservedStep& step) {
   AddCost(step, done.step);
   Open& caller = open_.back();
   caller.nested += self + done.nested;
-  caller.excluded += MeasureClock::now() - done.entered;
+  caller.excluded += std::chrono::steady_clock::now() - done.entered;
 }
 
-StepProfile::Open StepProfile::Close(MeasureClock::time_point ended) {
+StepProfile::Open StepProfile::Close(TimePoint ended) {
   const Open done = open_.back();
   open_.pop_back();
   if (keep_) calls_.push_back({done.step, done.started - kept_from_, ended - done.started});
@@ -86,4 +86,4 @@ void StepProfile::AddCost(const ObservedStep& step, int index) {
   steps_[index].estimated_us += cost.estimated_us;
 }
 
-}  // namespace floe::cli
+}  // namespace floe
