@@ -169,6 +169,9 @@ void PrintServer(const ServerStats& server, std::ostream& out) {
         << (server.tls().not_after_seconds() - now) / 86400 << " days left";
     if (!server.tls().error().empty()) out << ", TLS: " << Escaped(server.tls().error());
   }
+  if (server.auth().tokens() > 0) out << "; " << server.auth().tokens() << " tokens";
+  if (server.auth().refused() > 0) out << "; " << server.auth().refused() << " calls not allowed";
+  if (!server.auth().error().empty()) out << "; auth: " << Escaped(server.auth().error());
   if (server.abandoned_versions() > 0)
     out << "; " << server.abandoned_versions() << " abandoned versions hold "
         << server.abandoned_threads() << " threads";

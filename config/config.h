@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/on_device_error.h"
 #include "base/precision.h"
+#include "config/role.h"
 
 namespace floe {
 
@@ -108,6 +109,7 @@ struct ModelConfig {
   std::string device = "auto";       // DeviceChoice::Parse
   std::optional<OnDeviceError> on_device_error = {};  // unset: as the server says
   int64_t device_shares = 1;
+  int64_t log_one_in = 0;  // of its requests; 0: none
 
   // Whether a reload has nothing to do: everything but `where`.
   friend bool operator==(const ModelConfig& a, const ModelConfig& b);
@@ -166,16 +168,41 @@ struct TlsConfig {
   friend bool operator==(const TlsConfig&, const TlsConfig&) = default;
 };
 
+// What a caller may do whose certificate, token or user has this name. One of the names is given.
+struct PrincipalConfig {
+  std::string certificate;  // a common name, or "DNS:a.b", "URI:...", "IP:...", "email:..."
+  std::string token;        // of a line of the file of tokens, whose roles and models it replaces
+  std::string uid;          // a number, or the name of a user
+  Roles roles;
+  std::vector<std::string> models;  // globs; empty: all
+  friend bool operator==(const PrincipalConfig&, const PrincipalConfig&) = default;
+};
+
+struct AuthConfig {
+  std::string tokens_file;
+  std::vector<PrincipalConfig> principals;
+  std::optional<std::vector<std::string>> anonymous;  // roles
+
+  // Whether callers are asked who they are.
+  bool is_on() const {
+    return !tokens_file.empty() || !principals.empty() || anonymous.has_value();
+  }
+  friend bool operator==(const AuthConfig&, const AuthConfig&) = default;
+};
+
 struct ListenConfig {
   int64_t port = 8500;
   std::string bind_address = "127.0.0.1";
   std::string grpc_socket_path;
+  std::string admin_socket_path;
   bool enable_reflection = false;
+  bool enable_signature_method_name_check = false;
   int64_t max_message_bytes = int64_t{256} << 20;
   int64_t drain_timeout_seconds = 30;
   int64_t drain_lame_duck_seconds = 1;
   std::string grpc_channel_arguments;
   TlsConfig tls;
+  AuthConfig auth;
   bool insecure_public = false;
   int64_t max_connections = 0;
   int64_t max_connections_per_address = 0;
@@ -195,6 +222,7 @@ struct ListenConfig {
   int64_t http_port = 0;
   int64_t http_max_body_bytes = int64_t{64} << 20;
   int64_t http_timeout_ms = 30000;
+  std::vector<std::string> cors_origins;   // "https://app.example", or "*"
   std::vector<std::string> metrics_names;  // of other servers: "tfserving", "triton", "kserve"
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
@@ -205,6 +233,10 @@ struct LogConfig {
   std::string level = "info";
   LogFormat format = LogFormat::kText;
   int64_t slow_request_ms = 0;  // 0: no request is slow
+  std::string access_path;      // "": no access log; "-": standard output
+  int64_t access_one_in = 1;
+  std::string requests_directory;  // "": no request log
+  int64_t requests_file_bytes = int64_t{256} << 20;
   friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };
 

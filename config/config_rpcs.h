@@ -6,6 +6,7 @@ namespace floe {
 
 inline constexpr char kReloadConfigMethod[] =
     "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
+inline constexpr char kReadAgainMethod[] = "/floe.Admin/Reload";
 inline constexpr char kGetConfigMethod[] = "/floe.Admin/GetConfig";
 
 // Key of a request's metadata: the generation that is to be replaced.

@@ -269,8 +269,8 @@ TEST(Config, KeysOfOtherServersAreExplained) {
                         HasSubstr("docs/security.md")),
                   AllOf(StartsWith("f.yaml:3: server.metrics: metrics need no key"),
                         HasSubstr("docs/metrics.md")),
-                  AllOf(StartsWith("f.yaml:4: auth: floed does not ask callers"),
-                        HasSubstr("docs/security.md")),
+                  AllOf(StartsWith("f.yaml:4: auth: the keys are server.auth.tokens_file"),
+                        HasSubstr("docs/auth.md")),
                   AllOf(StartsWith("f.yaml:5: rest_port: the REST API is served at server.port"),
                         HasSubstr("server.http_port"))));
 }

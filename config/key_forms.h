@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "base/nearest.h"
 #include "config/key_table.h"
 #include "config/limits.h"
+#include "config/token_file.h"
 #include "config/yaml_reader.h"
 
 namespace floe {
@@ -234,6 +236,103 @@ struct NameList {
   }
   static void Write(YAML::Emitter& out, const std::vector<std::string>& values) {
     out << YAML::Flow << values;
+  }
+  static bool is_set(const std::vector<std::string>& values) { return !values.empty(); }
+
+  // Where an empty list is not the same as none.
+  using Optional = std::optional<std::vector<std::string>>;
+  bool Read(YamlReader& r, const std::string& path, const YAML::Node& node, Optional* out) const {
+    return Read(r, path, node, &out->emplace());
+  }
+  static void Write(YAML::Emitter& out, const Optional& values) { Write(out, *values); }
+  static bool is_set(const Optional& values) { return values.has_value(); }
+};
+
+// [{uid: 1000, roles: [admin]}, ...]
+struct Principals {
+  static bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+                   std::vector<PrincipalConfig>* out) {
+    if (!node.IsSequence())
+      return r.FailExpected(node, path, "a list such as [{uid: 1000, roles: [admin]}]");
+    out->clear();
+    for (size_t i = 0; i < node.size(); ++i)
+      ReadOne(r, absl::StrCat(path, "[", i, "]"), node[i], &out->emplace_back());
+    return true;
+  }
+  static void Write(YAML::Emitter& out, const std::vector<PrincipalConfig>& values) {
+    out << YAML::Flow << YAML::BeginSeq;
+    for (const PrincipalConfig& one : values) {
+      out << YAML::Flow << YAML::BeginMap;
+      for (const auto& [key, value] : {std::pair("certificate", one.certificate),
+                                       std::pair("token", one.token), std::pair("uid", one.uid)})
+        if (!value.empty()) out << YAML::Key << key << YAML::Value << YAML::DoubleQuoted << value;
+      out << YAML::Key << "roles" << YAML::Value << YAML::Flow << one.roles.Names();
+      if (!one.models.empty()) {
+        out << YAML::Key << "models" << YAML::Value << YAML::Flow << YAML::BeginSeq;
+        for (const std::string& model : one.models) out << YAML::DoubleQuoted << model;
+        out << YAML::EndSeq;
+      }
+      out << YAML::EndMap;
+    }
+    out << YAML::EndSeq;
+  }
+  static bool is_set(const std::vector<PrincipalConfig>& values) { return !values.empty(); }
+
+ private:
+  static void ReadOne(YamlReader& r, const std::string& path, const YAML::Node& node,
+                      PrincipalConfig* out) {
+    int names = 0;
+    if (!node.IsMap())
+      return void(r.FailExpected(node, path, "a mapping such as {uid: 1000, roles: [admin]}"));
+    r.Entries(node, path, {"certificate", "token", "uid", "roles", "models"},
+              [&](const std::string& key, const std::string& at, const YAML::Node& value) {
+                if (key == "roles") return ReadRoles(r, at, value, &out->roles);
+                if (key == "models") return ReadModels(r, at, value, &out->models);
+                std::string* const name = key == "certificate" ? &out->certificate
+                                          : key == "token"     ? &out->token
+                                                               : &out->uid;
+                ReadValue(AnyText{"a name", [](const std::string& text) { return !text.empty(); }},
+                          r, at, value, name);
+                ++names;
+              });
+    if (names != 1) r.Fail(node, path, "expected one of certificate, token and uid");
+    if (!node["roles"].IsDefined()) r.Fail(node, path, "expected 'roles: [ROLE, ...]'");
+  }
+  static void ReadRoles(YamlReader& r, const std::string& path, const YAML::Node& node,
+                        Roles* out) {
+    std::vector<std::string> names;
+    NameList{{std::begin(kRoleNames), std::end(kRoleNames)}}.Read(r, path, node, &names);
+    for (const std::string& name : names) out->AddNamed(name);
+  }
+  static void ReadModels(YamlReader& r, const std::string& path, const YAML::Node& node,
+                         std::vector<std::string>* out) {
+    const AnyText glob{"a model's name, in which '*' stands for anything",
+                       [](const std::string& text) { return IsModelGlob(text); }};
+    if (!node.IsSequence() || node.size() == 0)
+      return void(r.FailExpected(node, path, "a list of models, such as [mnist_*]"));
+    for (size_t i = 0; i < node.size(); ++i)
+      ReadValue(glob, r, absl::StrCat(path, "[", i, "]"), node[i], &out->emplace_back());
+  }
+};
+
+// [a, b], each of a form.
+template <typename Form>
+struct ListOf {
+  Form each;
+  const char* expected;  // "a list of sites, such as [https://app.example]"
+
+  bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+            std::vector<std::string>* out) const {
+    if (!node.IsSequence()) return r.FailExpected(node, path, expected);
+    out->clear();
+    for (size_t i = 0; i < node.size(); ++i)
+      ReadValue(each, r, absl::StrCat(path, "[", i, "]"), node[i], &out->emplace_back());
+    return true;
+  }
+  static void Write(YAML::Emitter& out, const std::vector<std::string>& values) {
+    out << YAML::Flow << YAML::BeginSeq;
+    for (const std::string& value : values) out << YAML::DoubleQuoted << value;
+    out << YAML::EndSeq;
   }
   static bool is_set(const std::vector<std::string>& values) { return !values.empty(); }
 };

@@ -30,6 +30,18 @@ bool IsFileName(const std::string& text) {
 }
 bool IsName(const std::string& text) { return !text.empty(); }
 
+// As browsers write it: in lower case, without a path.
+bool IsOrigin(const std::string& text) {
+  const size_t mark = text.find("://");
+  if (text == "*") return true;
+  if (mark == std::string::npos ||
+      (text.substr(0, mark) != "http" && text.substr(0, mark) != "https"))
+    return false;
+  const std::string host = text.substr(mark + 3);
+  return !host.empty() &&
+         host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-:[]") == std::string::npos;
+}
+
 bool IsDevice(const std::string& text) { return DeviceChoice::Parse(text).has_value(); }
 
 ServerKeyList DeviceKeys() {
@@ -51,8 +63,12 @@ ServerKeyList ListenKeys() {
        "Address to listen on; beyond loopback it needs `insecure_public`"},
       {FLOE_KEY(server.grpc_socket_path), AnyText(),
        "Unix socket to listen on, as well or instead; `@name` is an abstract one"},
+      {FLOE_KEY(server.admin_socket_path), AnyText(),
+       "Another unix socket, for operators: their RPCs are offered there and nowhere else then"},
       {FLOE_KEY(server.enable_reflection), YesNo(),
        "Offers gRPC reflection, which grpcurl and other tools use"},
+      {FLOE_KEY(server.enable_signature_method_name_check), YesNo(),
+       "Classify and Regress take only signatures whose method is theirs"},
       {FLOE_KEY(server.max_message_bytes), Bytes{{1024, std::numeric_limits<int32_t>::max()}},
        "Largest message accepted, e.g. `64MiB`; larger ones end in RESOURCE_EXHAUSTED"},
       {FLOE_KEY(server.drain_timeout_seconds), Whole{{0, 3600}},
@@ -106,6 +122,10 @@ ServerKeyList HttpKeys() {
        "Largest body of a REST request, packed or not; larger ones end in 413"},
       {FLOE_KEY(server.http_timeout_ms), Whole{{1, 86'400'000}},
        "Time for a REST request's answer, which ends in 504 otherwise"},
+      {FLOE_KEY(server.cors_origins),
+       ListOf<AnyText>{{"a site, such as https://app.example, or '*'", IsOrigin},
+                       "a list of sites, such as [https://app.example]"},
+       "Sites whose pages may call REST from a browser; `*`: all (docs/rest.md)"},
       {FLOE_KEY(server.metrics_names), NameList{{"tfserving", "triton", "kserve"}},
        "Other servers' names that `/metrics` has too, e.g. `[tfserving]` (docs/metrics.md)"},
   };
@@ -126,6 +146,18 @@ ServerKeyList TlsKeys() {
   };
 }
 
+ServerKeyList AuthKeys() {
+  return {
+      {FLOE_KEY(server.auth.tokens_file), AnyText(),
+       "File of tokens, which `floectl token new` writes (docs/auth.md)"},
+      {FLOE_KEY(server.auth.principals), Principals(),
+       "`[{uid: ops, roles: [admin]}, {certificate: web, roles: [infer], models: [mnist_*]}]`: "
+       "what callers may do, by `certificate`, `token` or `uid`"},
+      {FLOE_KEY(server.auth.anonymous), NameList{{"infer", "read", "admin", "health"}},
+       "Roles of callers who say nothing; unset: all, or with tokens or principals `[health]`"},
+  };
+}
+
 ServerKeyList LogAndCpuKeys() {
   return {
       {FLOE_KEY(log.level),
@@ -135,6 +167,15 @@ ServerKeyList LogAndCpuKeys() {
        "Format of the log; json: one object per line"},
       {FLOE_KEY(log.slow_request_ms), Whole{{0, 86'400'000}},
        "Requests that take this long are logged, with their id and times; 0: none"},
+      {FLOE_KEY(log.access_path), AnyText(),
+       "File that gets a line of JSON for each inference; `-`: standard output; empty: none"},
+      {FLOE_KEY(log.access_one_in), Whole{{1, 1'000'000'000}},
+       "One of so many inferences that succeed has a line there; those that fail all have"},
+      {FLOE_KEY(log.requests_directory), AnyText(),
+       "Directory for requests of models that have `log_one_in`; empty: none are written"},
+      {FLOE_KEY(log.requests_file_bytes), Bytes{{4096, std::numeric_limits<int64_t>::max()}},
+       "A model's file of requests is kept as `.1` before it would be larger, and a new one "
+       "begins"},
       {FLOE_KEY(cpu.gemm), OneOf{{"auto", "native", "openblas", "reference"}},
        "Matrix multiplication: floe's best, floe's own, OpenBLAS, plain loops"},
       {FLOE_KEY(cpu.blas_library), AnyText(),
@@ -256,6 +297,8 @@ ModelKeyList KeysAfterBatching() {
        "When its GPU fails; unset: the server's `on_device_error`"},
       {FLOE_KEY(device_shares), Whole{{1, 1000}},
        "The model's part of its GPU when models compete, relative to the other models'"},
+      {FLOE_KEY(log_one_in), Whole{{0, 1'000'000'000}},
+       "One of so many requests is written to `log.requests_directory`; 0: none"},
   };
 }
 
@@ -279,8 +322,8 @@ constexpr char kNoTls[] =
     "the keys of TLS are server.tls.certificate, server.tls.key and server.tls.client_ca "
     "(docs/security.md)";
 constexpr char kNoAuth[] =
-    "floed does not ask callers who they are; put a proxy that does in front of it "
-    "(docs/security.md)";
+    "the keys are server.auth.tokens_file, server.auth.principals and server.auth.anonymous "
+    "(docs/auth.md)";
 constexpr char kNoMetrics[] =
     "metrics need no key: every listener has them at /metrics; server.metrics_names adds names "
     "of other servers (docs/metrics.md)";
@@ -303,6 +346,7 @@ std::map<std::string, const char*> NotKeys() {
       {"https", kNoTls},
       {"auth", kNoAuth},
       {"authentication", kNoAuth},
+      {"tokens", kNoAuth},
       {"api_key", kNoAuth},
       {"token", kNoAuth},
       {"metrics", kNoMetrics},
@@ -339,8 +383,9 @@ std::string MarkdownHead(const std::string& section) {
 }  // namespace
 
 const ServerKeyList& ServerKeys() {
-  static const auto* keys = new ServerKeyList(Joined<ServerConfig>(
-      {DeviceKeys(), ListenKeys(), HttpKeys(), TlsKeys(), LogAndCpuKeys(), LifecycleKeys()}));
+  static const auto* keys =
+      new ServerKeyList(Joined<ServerConfig>({DeviceKeys(), ListenKeys(), HttpKeys(), TlsKeys(),
+                                              AuthKeys(), LogAndCpuKeys(), LifecycleKeys()}));
   return *keys;
 }
 

@@ -112,6 +112,7 @@ inline std::vector<ModelChange> ModelChanges() {
       {"on_device_error", [](M m) { m.on_device_error = OnDeviceError::kFail; }},
       {"another on_device_error", [](M m) { m.on_device_error = OnDeviceError::kCpu; }},
       {"device_shares", [](M m) { m.device_shares = 2; }},
+      {"log_one_in", [](M m) { m.log_one_in = 100; }},
       {"another reply", [](M m) { m.reply = ReplyFormat::kContent; }},
   };
   changes.insert(changes.end(), others.begin(), others.end());

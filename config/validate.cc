@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -51,10 +52,14 @@ void CheckListen(const ServerConfig& config, std::vector<std::string>* errors) {
                      " is reachable from other machines and the connection is not encrypted; set "
                      "server.tls.certificate and server.tls.key, or add --insecure_public (or "
                      "insecure_public: true) if the network is trusted, or keep 127.0.0.1"));
-  if (listen.grpc_socket_path.size() > 107)  // sun_path, less its final zero
-    errors->push_back(absl::StrCat(
-        At(config, "server.grpc_socket_path"), Quoted(listen.grpc_socket_path), " has ",
-        listen.grpc_socket_path.size(), " characters; the system's limit is 107"));
+  for (const auto& [key, path] : {std::pair("server.grpc_socket_path", &listen.grpc_socket_path),
+                                  std::pair("server.admin_socket_path", &listen.admin_socket_path)})
+    if (path->size() > 107)  // sun_path, less its final zero
+      errors->push_back(absl::StrCat(At(config, key), Quoted(*path), " has ", path->size(),
+                                     " characters; the system's limit is 107"));
+  if (!listen.admin_socket_path.empty() && listen.admin_socket_path == listen.grpc_socket_path)
+    errors->push_back(absl::StrCat(At(config, "server.admin_socket_path"),
+                                   "is the same as server.grpc_socket_path; give another path"));
   if (const auto args = ParseChannelArguments(listen.grpc_channel_arguments); !args.ok())
     errors->push_back(absl::StrCat(At(config, "server.grpc_channel_arguments"),
                                    std::string(args.status().message())));
@@ -86,6 +91,28 @@ void CheckTls(const ServerConfig& config, std::vector<std::string>* errors) {
     fail("server.tls.client_ca",
          "is given, but no client is asked for a certificate; set server.tls.client to required "
          "or optional");
+}
+
+void CheckAuth(const ServerConfig& config, std::vector<std::string>* errors) {
+  const AuthConfig& auth = config.server.auth;
+  const auto fail = [&](const std::string& message) {
+    errors->push_back(absl::StrCat(At(config, "server.auth.principals"), message));
+  };
+  std::set<std::string> names;
+  for (const PrincipalConfig& one : auth.principals) {
+    if (!one.token.empty() && auth.tokens_file.empty())
+      fail(absl::StrCat("the token ", Quoted(one.token),
+                        " is named, but there is no server.auth.tokens_file"));
+    if (!one.certificate.empty() && config.server.tls.client == ClientCertificates::kNone &&
+        config.server.tls.ssl_config_file.empty())
+      fail(absl::StrCat("the certificate ", Quoted(one.certificate),
+                        " is named, but no client is asked for one; set server.tls.client to "
+                        "required or optional"));
+    const std::string name = absl::StrCat(one.certificate, "\n", one.token, "\n", one.uid);
+    if (!names.insert(name).second)
+      fail(absl::StrCat(Quoted(absl::StrCat(one.certificate, one.token, one.uid)),
+                        " is named twice; keep one"));
+  }
 }
 
 void CheckModel(const ModelConfig& model, std::vector<std::string>* errors) {
@@ -139,6 +166,7 @@ absl::Status ValidateConfig(const ServerConfig& config) {
   std::vector<std::string> errors;
   CheckListen(config, &errors);
   CheckTls(config, &errors);
+  CheckAuth(config, &errors);
   for (const Key<ServerConfig>& key : ServerKeys()) {
     if (!key.parse) continue;  // a list, whose members were checked as it was read
     ServerConfig read;

@@ -150,7 +150,8 @@ absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& f
   });
   if (!r.ok()) return absl::InvalidArgumentError(r.Mistakes());
   TlsConfig& tls = config.server.tls;
-  for (std::string* path : {&tls.certificate, &tls.key, &tls.client_ca, &tls.ssl_config_file})
+  for (std::string* path : {&tls.certificate, &tls.key, &tls.client_ca, &tls.ssl_config_file,
+                            &config.server.auth.tokens_file})
     if (!directory.empty() && !path->empty() && path->front() != '/')
       *path = absl::StrCat(directory, "/", *path);
   return config;

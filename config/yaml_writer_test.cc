@@ -35,12 +35,13 @@ TEST(ConfigToYaml, DefaultsAreSpeltOut) {
   for (const char* line :
        {"server:\n  port: 8500\n  bind_address: \"127.0.0.1\"\n  grpc_socket_path: \"\"\n",
         "  reply: \"typed\"\n",
-        "log:\n  level: \"info\"\n  format: \"text\"\n  slow_request_ms: 0\n",
+        "log:\n  level: \"info\"\n  format: \"text\"\n  slow_request_ms: 0\n"
+        "  access_path: \"\"\n  access_one_in: 1\n  requests_directory: \"\"\n",
         "cpu:\n  gemm: \"auto\"\n", "  memory_limit: \"90%\"\n",
         "  - name: \"m\"\n    base_path: \"/m\"\n    versions: {latest: 1}\n",
         "    workers: auto\n", "      max_batch_size: auto\n"})
     EXPECT_THAT(yaml, HasSubstr(line));
-  for (const char* key : {"cpu_set", "allowed_batch_sizes", "placeholder_defaults", "signature"})
+  for (const char* key : {"cpu_set", "allowed_batch_sizes", "placeholder_defaults", " signature:"})
     EXPECT_THAT(yaml, Not(HasSubstr(key))) << "there is nothing to say";
   ExpectReadsBack(OneModel(), "defaults");
   ExpectReadsBack(ServerConfig(), "no model");
@@ -90,7 +91,13 @@ TEST(ConfigToYaml, EverySettingOfTheServerReadsBack) {
   config.backend = Backend::kCuda;
   config.gpu_memory_limit = {0, int64_t{8} << 30};
   config.on_device_error = OnDeviceError::kCpu;
-  config.log = {.level = "debug", .format = LogFormat::kJson, .slow_request_ms = 250};
+  config.log = {.level = "debug",
+                .format = LogFormat::kJson,
+                .slow_request_ms = 250,
+                .access_path = "/a",
+                .access_one_in = 7,
+                .requests_directory = "/r",
+                .requests_file_bytes = 5000};
   config.cpu = {.gemm = "openblas", .blas_library = "libblis.so.4"};
   config.lifecycle = {.file_system_poll_wait_seconds = 2,
                       .model_config_file_poll_wait_seconds = 3,

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that floe needs. Does nothing when all are there.
 #
-#   scripts/install_deps.sh [build|all|full]
+#   scripts/install_deps.sh [build|all|ci|full]
 #
 #   build   to compile and run floe (the default)
 #   all     also to check it
+#   ci      also with a browser
 #   full    also the clients, proxies and scanners that scripts/test.sh --ci --full asks
 set -euo pipefail
 
@@ -15,10 +16,10 @@ build_packages=(
   libxxhash-dev libyaml-cpp-dev libzip-dev lld ninja-build nlohmann-json3-dev pkg-config protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
 check_packages=(
-  buildah clang clang-format clang-tidy curl dpkg-dev file git haproxy libclang-rt-dev lintian llvm mmdebstrap nginx-light openssl procps prometheus
+  buildah clang clang-format clang-tidy curl dpkg-dev file git haproxy libclang-rt-dev libcurl4-openssl-dev lintian llvm mmdebstrap nginx-light openssl procps prometheus
   python3 python3-venv systemd systemd-container
 )
-
+ci_packages=(chromium)
 foreign_packages=(
   default-jdk-headless golang-go golang-google-grpc-dev libgrpc-java libnetty-java libperfmark-java nghttp2-client ruby-grpc sslscan testssl.sh
 )
@@ -26,8 +27,9 @@ foreign_packages=(
 case "${1:-build}" in
   build) wanted=("${build_packages[@]}") ;;
   all) wanted=("${build_packages[@]}" "${check_packages[@]}") ;;
-  full) wanted=("${build_packages[@]}" "${check_packages[@]}" "${foreign_packages[@]}") ;;
-  *) echo "usage: $0 [build|all|full]" >&2; exit 2 ;;
+  ci) wanted=("${build_packages[@]}" "${check_packages[@]}" "${ci_packages[@]}") ;;
+  full) wanted=("${build_packages[@]}" "${check_packages[@]}" "${ci_packages[@]}" "${foreign_packages[@]}") ;;
+  *) echo "usage: $0 [build|all|ci|full]" >&2; exit 2 ;;
 esac
 
 missing=()

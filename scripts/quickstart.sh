@@ -83,9 +83,11 @@ and ask in another:
     build/release/floectl status --model mnist_conv
     build/release/floectl predict mnist_beginner input=@examples/mnist/data/digits.npy     # the first eight
 
-or from Python, with TensorFlow Serving's client (pip install tensorflow-cpu; pip install --no-deps tensorflow-serving-api):
+or from Python, with a client that needs NumPy and grpcio only:
 
-    python examples/mnist/client.py --target 127.0.0.1:8500 --model mnist_beginner
+    pip install "$(clients/python/build.sh)"
+    python -c 'import numpy; from floe_client import Client
+    print(Client("127.0.0.1:8500").predict("mnist_beginner", numpy.load("examples/mnist/data/digits.npy"))["softmax"].argmax(1))'
 
 README.md says more.
 HELP

@@ -4,7 +4,7 @@
 #   scripts/test.sh [--ci] [--full] [--offline]
 #
 #   (nothing)    Release build and all tests, those in Python included
-#   --ci         also sanitizers, static checks, every instruction set, installation and the systemd unit
+#   --ci         also the page in a browser, sanitizers, static checks, every instruction set, installation and the systemd unit
 #   --full       with --ci: static checks look at all files, not only at changed ones; libFuzzer and long rounds of mutants run
 #                too, and older and newer versions of Keras write files, each in an environment of its own
 #   --offline    nothing is downloaded: packages must be there; Python tests are skipped without their environment
@@ -22,6 +22,7 @@ for argument in "$@"; do
   esac
 done
 packages=all
+[ -z "$ci" ] || packages=ci
 [ -z "$full" ] || packages=full
 [ -n "$offline" ] || install_deps_and_step_down "$packages" "$@"
 git() { command git -c safe.directory="$root" "$@"; }
@@ -150,7 +151,7 @@ install_and_unit() {
 }
 
 check "build release" build_release
-FLOE_DIFFERENTIAL_MINUTES=${full:+10} FLOE_KERAS_MINUTES=${full:+10} FLOE_SWEEP_EVERY=${full:+1} run_tests release build/release
+FLOE_DIFFERENTIAL_MINUTES=${full:+10} FLOE_KERAS_MINUTES=${full:+10} FLOE_SDKS=${full:+1} FLOE_SWEEP_EVERY=${full:+1} run_tests release build/release
 if [ -n "$ci" ]; then
   check "include directions" scripts/check_includes.py
   check "file and function sizes" scripts/check_sizes.py
@@ -173,7 +174,7 @@ if [ -n "$ci" ]; then
   [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
   [ -z "$full" ] || [ -n "$offline" ] || check "conformance" conformance
   [ -z "$full" ] || check "mutants" mutants
-  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire h1 json connection; fi
+  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire h1 json token connection; fi
 fi
 
 say "times"

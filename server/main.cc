@@ -13,6 +13,7 @@
 #include "base/program_start.h"
 #include "base/threads.h"
 #include "config/cpu_budget.h"
+#include "server/api/access.h"
 #include "server/daemon/crash_report.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/listeners.h"
@@ -48,6 +49,10 @@ static int Serve(int argc, char** argv) {
         err << std::string(made.status().message()) << "\n";
         return 1;
       }
+    }
+    if (const auto made = floe::server::Access::Make(command->config.server.auth); !made.ok()) {
+      err << std::string(made.status().message()) << "\n";
+      return 1;
     }
     out << "OK\n";
     return 0;

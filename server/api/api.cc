@@ -6,7 +6,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "config/config_rpcs.h"
+#include "server/api/audit.h"
 #include "server/api/config_service.h"
 #include "server/api/kserve.h"
 #include "server/api/methods.h"
@@ -18,6 +20,7 @@ namespace {
 namespace pb = tensorflow::serving;
 
 constexpr char kPrediction[] = "tensorflow.serving.PredictionService";
+constexpr char kSession[] = "tensorflow.serving.SessionService";
 constexpr char kModel[] = "tensorflow.serving.ModelService";
 constexpr char kAdmin[] = "floe.Admin";
 constexpr char kHealth[] = "grpc.health.v1.Health";
@@ -30,16 +33,12 @@ std::string Path(const char* service, const char* method) {
   return absl::StrCat("/", service, "/", method);
 }
 
-void RegisterRefusals(MethodTable* table) {
-  for (const char* method : {"Classify", "Regress", "MultiInference"}) {
-    table->Add(
-        Path(kPrediction, method),
-        RefusedMethod(MethodRole::kInference,
-                      absl::StrCat(method,
-                                   " is not offered; call Predict with tensors, or with "
-                                   "serialized tf.Examples as strings where a signature parses "
-                                   "them")));
-  }
+// It would run any part of a graph, whatever its signatures offer.
+Method RefusedSessionRun() {
+  return RefusedMethod(MethodRole::kInference,
+                       "SessionRun is not offered: it runs any tensors of a graph. Call Predict of "
+                       "a signature; the configuration's `signature` of a model names tensors that "
+                       "have none");
 }
 
 }  // namespace
@@ -49,23 +48,29 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
   google::protobuf::SetLogHandler(nullptr);
   const ModelRegistry& registry = context.registry;
   table->Add(Path(kPrediction, "Predict"), PredictMethod(context));
-  table->Add(
-      Path(kPrediction, "GetModelMetadata"),
-      ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
-          MethodRole::kModels, [&registry](const CallHead&, const auto& request, auto* response) {
-            return GetModelMetadata(registry, request, response);
-          }));
-  table->Add(
-      Path(kModel, "GetModelStatus"),
-      ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
-          MethodRole::kModels, [&registry](const CallHead&, const auto& request, auto* response) {
-            return GetModelStatus(registry, request, response);
-          }));
-  table->Add(kReloadConfigMethod, ReloadConfigMethod(context));
+  table->Add(Path(kPrediction, "Classify"), ClassifyMethod(context));
+  table->Add(Path(kPrediction, "Regress"), RegressMethod(context));
+  table->Add(Path(kPrediction, "MultiInference"), MultiInferenceMethod(context));
+  table->Add(Path(kPrediction, "GetModelMetadata"),
+             ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
+                 MethodRole::kModels,
+                 [&registry](const CallHead& head, const auto& request, auto* response) {
+                   FLOE_RETURN_IF_ERROR(head.caller.CheckModel(request.model_spec().name()));
+                   return GetModelMetadata(registry, request, response);
+                 }));
+  table->Add(Path(kModel, "GetModelStatus"),
+             ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
+                 MethodRole::kModels,
+                 [&registry](const CallHead& head, const auto& request, auto* response) {
+                   FLOE_RETURN_IF_ERROR(head.caller.CheckModel(request.model_spec().name()));
+                   return GetModelStatus(registry, request, response);
+                 }));
+  table->Add(kReloadConfigMethod, Audited(ReloadConfigMethod(context)));
+  table->Add(kReadAgainMethod, Audited(ReadAgainMethod(context)));
   table->Add(kGetConfigMethod, GetConfigMethod(context));
   table->Add(Path(kAdmin, "GetStats"), GetStatsMethod(context));
-  table->Add(Path(kAdmin, "SetLogLevel"), SetLogLevelMethod(context));
-  RegisterRefusals(table);
+  table->Add(Path(kAdmin, "SetLogLevel"), Audited(SetLogLevelMethod(context)));
+  table->Add(Path(kSession, "SessionRun"), RefusedSessionRun());
   RegisterKServe(context, table);
   table->Add(Path(kHealth, "Check"), HealthCheckMethod(context.health));
   if (context.enable_health_watch) {

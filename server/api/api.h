@@ -9,6 +9,8 @@
 
 #include "base/memory_budget.h"
 #include "config/config.h"
+#include "server/api/access_log.h"
+#include "server/api/request_log.h"
 #include "server/api/rpc.h"
 #include "server/health/health.h"
 #include "server/registry/registry.h"
@@ -37,16 +39,28 @@ struct TlsInfo {
   std::string error;      // newer files that are not used, or its expiry; "": none
 };
 
+struct AuthInfo {
+  int64_t tokens = 0;  // that have not expired
+  std::string error;   // why the file's newer content is not used; "": nothing
+  CountsByCause refused_by = {};
+};
+
 // What the daemon knows of the server beside its models. Functions may be empty.
 struct ServerInfo {
   std::string version;
+  std::string instructions;  // that kernels are computed with: "avx512"
   TimePoint started = TimePoint::min();
   std::function<ConnectionCounts()> connections;
   std::function<CallCounts()> calls;
   std::function<TlsInfo()> tls;
+  std::function<AuthInfo()> auth;
+  // Reads the configuration's files again; `done` comes once, on any thread.
+  std::function<void(ReloadDone done)> reload;
   std::function<std::string()> log_level;
   std::function<absl::Status(const std::string& level, const std::string& who)> set_log_level;
 };
+
+class RefusalLog;
 
 // Registry and health outlive every table they are registered in and every call made through it.
 struct ApiContext {
@@ -56,13 +70,20 @@ struct ApiContext {
   const ServerConfig* config = nullptr;
   bool content_replies =
       false;  // tensor_content in every reply (--enable_serialization_as_tensor_content)
+  // Classify and Regress take signatures of their own method only
+  // (--enable_signature_method_name_check).
+  bool check_method_names = false;
   bool enable_reflection = false;
   bool enable_health_watch = true;
   int64_t max_input_bytes = int64_t{256} << 20;  // of one request's decoded inputs
   const MemoryBudget* memory = nullptr;          // pays for them; null: nobody. Lives as long
   Duration slow_request =
       Duration::max();  // one that takes as long is logged (log.slow_request_ms)
+  const RequestLog* request_log = nullptr;  // null: none. Lives as long
+  AccessLog* access_log = nullptr;          // of inferences; null: none. Lives as long
   ServerInfo server;
+  // What was refused by any door; null: each keeps its own. Lives as long.
+  RefusalLog* refusals = nullptr;
 };
 
 // PredictionService, ModelService, GRPCInferenceService, floe.Admin, Health and, when enabled,

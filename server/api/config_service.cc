@@ -185,7 +185,10 @@ pb::StatusProto ToProto(const absl::Status& status) {
 }
 
 std::string CallerOf(const CallHead& head) {
-  return absl::StrCat("RPC from ", head.peer.empty() ? "this process" : head.peer);
+  if (head.peer.empty()) return "RPC from this process";
+  if (head.caller.principal() == nullptr || head.caller.principal()->anonymous)
+    return absl::StrCat("RPC from ", head.peer);
+  return absl::StrCat("RPC from ", head.peer, " by ", std::string(head.caller.name()));
 }
 
 void ChangeConfig(ModelRegistry& registry, const CallHead& head, ModelsFor models, bool again,
@@ -199,6 +202,23 @@ Method ReloadConfigMethod(const ApiContext& context) {
                                const std::shared_ptr<Responder>& responder) {
                        std::make_shared<ReloadCall>(context, head, responder)->Start(message);
                      });
+}
+
+Method ReadAgainMethod(const ApiContext& context) {
+  return UnaryMethod(
+      MethodRole::kOperators,
+      [&registry = context.registry, reload = context.server.reload](
+          const CallHead&, const Message&, const std::shared_ptr<Responder>& responder) {
+        if (!reload)
+          return responder->Finish(absl::UnimplementedError("this server has no files to read"));
+        reload([&registry, responder](const absl::Status& status) {
+          floe::ReloadResponse response;
+          response.set_generation(registry.CurrentConfig().generation);
+          if (status.ok()) responder->Write(response.SerializeAsString());
+          responder->Finish(Shortened(status));
+        });
+      },
+      kMostRequestBytes);
 }
 
 Method GetConfigMethod(const ApiContext& context) {

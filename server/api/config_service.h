@@ -13,7 +13,7 @@ namespace floe::server {
 // Its message shortened and printable.
 tensorflow::serving::StatusProto ToProto(const absl::Status& status);
 
-// Who changes something, for the log: "RPC from 127.0.0.1:40213".
+// Who changes something, for the log: "RPC from 127.0.0.1:40213 by token 'ci'".
 std::string CallerOf(const CallHead& head);
 
 // What the models are to be, of what they are.
@@ -29,6 +29,9 @@ void ChangeConfig(ModelRegistry& registry, const CallHead& head, ModelsFor model
 // kGenerationKey only that generation is replaced (ABORTED otherwise). A caller that leaves ends
 // its reload.
 Method ReloadConfigMethod(const ApiContext& context);
+
+// floe.Admin/Reload: the files of the configuration are read again, and applied.
+Method ReadAgainMethod(const ApiContext& context);
 
 // floe.Admin/GetConfig.
 Method GetConfigMethod(const ApiContext& context);

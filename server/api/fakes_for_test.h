@@ -67,7 +67,7 @@ class FakeServed : public ServedModel {
 
   ReplyFormat reply = ReplyFormat::kTyped;
   std::vector<absl::StatusCode> refused;
-  std::function<void(Request)> on_submit = [](Request) {
+  std::function<void(Request)> on_submit = [](const Request&) {
     ADD_FAILURE() << "nothing was to be submitted";
   };
 

@@ -12,6 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "base/quoted.h"
 #include "base/retry_after.h"
+#include "base/status.h"
+#include "server/api/cors.h"
 #include "server/api/rest/json_text.h"
 
 namespace floe::server {
@@ -59,13 +61,28 @@ bool IsRestPath(const std::string& path) {
 }
 
 HttpReply InFormOf(const std::string& path, HttpReply refusal) {
-  if (!IsRestPath(path)) return refusal;
+  if (!IsRestPath(path) || refusal.body.empty()) return refusal;
   refusal.body.pop_back();
   std::string body = R"({"error":)";
   AppendJsonString(refusal.body, &body);
   refusal.body = body + "}\n";
   refusal.content_type = "application/json";
   return refusal;
+}
+
+// Who may ask for health may ask for that of every model.
+absl::Status MayOpen(const HttpRoute& route, const HttpFields& names, const HttpHead& head) {
+  FLOE_RETURN_IF_ERROR(CheckAccess(head.roles, route.role, head.local, head.caller));
+  if (route.role == MethodRole::kHealth) return absl::OkStatus();
+  for (const auto& [name, value] : names)
+    if (name == "model") return head.caller.CheckModel(value);
+  return absl::OkStatus();
+}
+
+HttpReply NotAllowed(const absl::Status& status) {
+  HttpReply reply = RefusalOf(HttpStatusOf(status.code()), std::string(status.message()));
+  if (reply.status == 401) reply.fields.emplace_back("WWW-Authenticate", "Bearer realm=\"floe\"");
+  return reply;
 }
 
 class AnswerAtEnd : public HttpHandler {
@@ -122,8 +139,13 @@ HttpRoutes::Match HttpRoutes::Find(const std::string& method, const std::string&
     return match;
   }
   match.names.clear();
+  if (!allowed.empty()) allowed.emplace_back("OPTIONS");
   if (allowed.empty()) {
     match.refusal = RefusalOf(404, absl::StrCat("there is nothing at ", Quoted(path)));
+  } else if (method == "OPTIONS") {
+    match.refusal.status = 204;
+    match.refusal.content_type.clear();
+    match.refusal.fields = {{"Allow", absl::StrJoin(allowed, ", ")}};
   } else {
     match.refusal =
         RefusalOf(405, absl::StrCat(Quoted(path), " takes ", absl::StrJoin(allowed, ", "), ", not ",
@@ -134,18 +156,21 @@ HttpRoutes::Match HttpRoutes::Find(const std::string& method, const std::string&
 }
 
 std::shared_ptr<HttpHandler> HttpRoutes::Open(HttpHead head,
-                                              const std::shared_ptr<HttpResponder>& responder,
+                                              const std::shared_ptr<HttpResponder>& to,
                                               int64_t* max_body_bytes) const {
   *max_body_bytes = 0;
+  const std::shared_ptr<HttpResponder> responder = cors_ == nullptr ? to : cors_->Around(head, to);
   Match match = Find(head.method, head.path);
+  if (cors_ != nullptr && head.method == "OPTIONS" && !match.refusal.fields.empty())
+    cors_->AddPreflight(head, std::string(match.refusal.fields[0].second), &match.refusal.fields);
   const auto refuse = [&](HttpReply refusal) {
     responder->Send(InFormOf(head.path, std::move(refusal)));
     return nullptr;
   };
   if (match.route == nullptr) return refuse(std::move(match.refusal));
   const HttpRoute& route = *match.route;
-  if (const absl::Status status = CheckRole(head.roles, route.role, head.local); !status.ok())
-    return refuse(RefusalOf(403, std::string(status.message())));
+  if (const absl::Status status = MayOpen(route, match.names, head); !status.ok())
+    return refuse(NotAllowed(status));
   if (head.content_length.value_or(0) > route.max_body_bytes)
     return refuse(RefusalOf(413, absl::StrCat("the body has ", *head.content_length,
                                               " bytes; this path takes ", route.max_body_bytes)));

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "server/api/access.h"
 #include "server/api/roles.h"
 
 namespace floe::server {
@@ -30,6 +31,7 @@ struct HttpHead {
   std::string peer;    // as in CallHead
   bool local = false;
   ListenerRoles roles;
+  Caller caller;
   uint64_t principal = 0;
   TimePoint arrived = TimePoint::min();
   TimePoint deadline = TimePoint::max();
@@ -48,8 +50,8 @@ struct HttpReply {
 };
 
 // Where the answer goes. The connection implements it. Either Send once, or Begin, then Write any
-// number of times, then End.
-// Threading: any thread, but one call at a time. What comes after the client left is ignored.
+// number of times, then End. When the server stops, the connection ends what was begun.
+// Threading: any thread, but one call at a time. What comes after the end is ignored.
 class HttpResponder {
  public:
   virtual ~HttpResponder() = default;
@@ -58,6 +60,11 @@ class HttpResponder {
   virtual void Begin(HttpReply&& head) = 0;
   virtual void Write(std::string&& part) = 0;
   virtual void End() = 0;
+  // Of an answer that was begun: bytes that wait until the client reads, beside what the connection
+  // holds. Who writes more than once looks at it, because nothing else bounds them.
+  virtual size_t Unsent() const { return 0; }
+  // Ends it without them: with the stream of HTTP/2, or the connection of HTTP/1.1.
+  virtual void Cut() {}
 };
 
 // A request in progress. The connection calls it, one method at a time.
@@ -82,24 +89,29 @@ struct HttpRoute {
   OpenHttp open;
 };
 
+class Cors;
+
 // Routes by method and path. Filled at start-up, then read by any thread.
 class HttpRoutes {
  public:
   // A method and pattern may be added once.
   void Add(HttpRoute route);
+  // Other sites that may call; before any request. Lives as long.
+  void SetCors(const Cors* cors) { cors_ = cors; }
 
   struct Match {
     const HttpRoute* route = nullptr;  // null: `refusal` says why
     HttpFields names;                  // of the pattern
-    HttpReply refusal;                 // 404, 405 with Allow, 400 for a path that cannot be decoded
+    // 404, 405 with Allow, 204 with it to OPTIONS, 400 for a path that cannot be decoded.
+    HttpReply refusal;
   };
   // Of several patterns that match, the first one that was added.
   Match Find(const std::string& method, const std::string& path) const;
 
-  // The whole way from a head to a handler: Find, then the role (403), then the size that the head
-  // says (413), then the route's own. Null: `responder` was answered. `max_body_bytes` is the bound
-  // of the body that is to be read.
-  std::shared_ptr<HttpHandler> Open(HttpHead head, const std::shared_ptr<HttpResponder>& responder,
+  // The whole way from a head to a handler: Find, then who calls and its role (401 and 403), the
+  // model in the path (403), the size that the head says (413), then the route's own. Null:
+  // `to` was answered. `max_body_bytes` is the bound of the body that is to be read.
+  std::shared_ptr<HttpHandler> Open(HttpHead head, const std::shared_ptr<HttpResponder>& to,
                                     int64_t* max_body_bytes) const;
 
   std::vector<std::string> Patterns() const;  // "GET /healthz", in order
@@ -110,6 +122,7 @@ class HttpRoutes {
     std::vector<std::string> segments;
   };
   std::vector<Entry> entries_;
+  const Cors* cors_ = nullptr;  // null: no site may
 };
 
 // A route whose answer needs the head alone, given at once.

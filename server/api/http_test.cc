@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/api/cors.h"
 #include "server/api/fakes_for_test.h"
 #include "server/api/http_health.h"
 
@@ -77,7 +78,7 @@ TEST(HttpRoutes, MethodsThatThePathDoesNotTakeAreToldWhichItTakes) {
   routes.Add(NamesRoute("POST", "/a"));
   const HttpReply reply = Ask(routes, "DELETE", "/a");
   EXPECT_EQ(reply.status, 405);
-  EXPECT_THAT(reply.fields, ElementsAre(Pair("Allow", "GET, HEAD, POST")));
+  EXPECT_THAT(reply.fields, ElementsAre(Pair("Allow", "GET, HEAD, POST, OPTIONS")));
 }
 
 TEST(HttpRoutes, RolesAndSizesAreCheckedByTheHead) {
@@ -101,6 +102,56 @@ TEST(HttpRoutes, RolesAndSizesAreCheckedByTheHead) {
   head.roles.infer = OfferedTo::kAll;
   EXPECT_EQ(Ask(routes, "POST", "/a", head).status, 200);
   EXPECT_EQ(opened, 1);
+}
+
+TEST(Http, OptionsSaysWhatAPathTakes) {
+  HttpRoutes routes;
+  routes.Add(SimpleRoute("/a", MethodRole::kHealth, [](const HttpHead&) { return HttpReply{}; }));
+  HttpHead head;
+  head.roles.read = OfferedTo::kNobody;  // which it does not ask
+  const HttpReply reply = Ask(routes, "OPTIONS", "/a", head);
+  EXPECT_EQ(reply.status, 204);
+  EXPECT_EQ(reply.body, "");
+  EXPECT_THAT(reply.fields, ElementsAre(Pair("Allow", "GET, HEAD, OPTIONS")));
+  EXPECT_EQ(Ask(routes, "OPTIONS", "/v1/nothing").status, 404);
+}
+
+TEST(Http, SitesThatAreAllowedMayCall) {
+  HttpRoutes routes;
+  const auto hello = [](const HttpHead&) { return HttpReply{.status = 200, .body = "hi"}; };
+  routes.Add(SimpleRoute("/v1/a", MethodRole::kHealth, hello));
+  HttpHead head;
+  head.fields = {{"origin", "https://app.example"},
+                 {"access-control-request-method", "POST"},
+                 {"access-control-request-headers", "content-type, x-request-id"}};
+  const auto field = [&](const char* method, const std::string& name) {
+    for (const auto& [key, value] : Ask(routes, method, "/v1/a", head).fields)
+      if (key == name) return value;
+    return std::string();
+  };
+  EXPECT_EQ(field("GET", "Access-Control-Allow-Origin"), "") << "by default nobody may";
+  const Cors cors({"http://localhost:3000", "https://app.example"});
+  routes.SetCors(&cors);
+  EXPECT_EQ(field("GET", "Access-Control-Allow-Origin"), "https://app.example");
+  EXPECT_EQ(field("GET", "Vary"), "Origin");
+  EXPECT_EQ(field("GET", "Access-Control-Allow-Methods"), "");
+  EXPECT_EQ(field("OPTIONS", "Access-Control-Allow-Origin"), "https://app.example");
+  EXPECT_EQ(field("OPTIONS", "Access-Control-Allow-Methods"), "GET, HEAD, OPTIONS");
+  EXPECT_EQ(field("OPTIONS", "Access-Control-Allow-Headers"), "content-type, x-request-id");
+  EXPECT_EQ(field("POST", "Access-Control-Allow-Origin"), "https://app.example")
+      << "refusals are shown too";
+  head.fields[2].second = "a\"; x";
+  EXPECT_EQ(field("OPTIONS", "Access-Control-Allow-Headers"), "");
+  head.fields[0].second = "https://app.example.evil";
+  for (const char* method : {"GET", "OPTIONS"}) {
+    EXPECT_EQ(field(method, "Access-Control-Allow-Origin"), "");
+    EXPECT_EQ(field(method, "Access-Control-Allow-Methods"), "");
+    EXPECT_EQ(field(method, "Vary"), "Origin");
+  }
+  const Cors all({"*"});
+  routes.SetCors(&all);
+  EXPECT_EQ(field("GET", "Access-Control-Allow-Origin"), "*");
+  EXPECT_EQ(field("GET", "Access-Control-Allow-Credentials"), "");
 }
 
 TEST(HttpHealth, IsWhatTheHealthServiceSays) {

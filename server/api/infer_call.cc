@@ -24,6 +24,8 @@
 #include "base/status.h"
 #include "base/task_thread_pool.h"
 #include "runtime/evaluate.h"
+#include "server/api/followed.h"
+#include "server/api/line_limit.h"
 #include "server/api/methods.h"
 #include "server/api/refusal_log.h"
 #include "server/request/request.h"
@@ -64,14 +66,8 @@ struct Shared {
   explicit Shared(const ApiContext& api)
       : context(api),
         decoders(std::make_unique<TaskThreadPool>(kDecodeThreads, ThreadTraits{"decode", 0, {}})),
-        started(decoders->Start()) {}
-
-  // Whether a line about a slow request may be logged now: some may each second.
-  bool TakeLogLine() const {
-    const int64_t now = Clock::Steady().Now().time_since_epoch() / std::chrono::seconds(1);
-    if (second.exchange(now) != now) lines = 0;
-    return lines.fetch_add(1) < kSlowLinesPerSecond;
-  }
+        started(decoders->Start()),
+        refusals(api.refusals == nullptr ? own_refusals : *api.refusals) {}
 
   // Whether no reply of this model has been logged as large.
   bool TakeLargeReply(const std::string& model) const {
@@ -82,11 +78,11 @@ struct Shared {
   const ApiContext context;
   const std::unique_ptr<TaskThreadPool> decoders;
   const absl::Status started;  // the decoders
-  mutable std::atomic<int64_t> second{0};
-  mutable std::atomic<int> lines{0};
+  mutable LineLimit slow_lines{kSlowLinesPerSecond};
   mutable Mutex large_mutex;
   mutable std::set<std::string> with_large_replies ABSL_GUARDED_BY(large_mutex);
-  mutable RefusalLog refusals;
+  mutable RefusalLog own_refusals;
+  RefusalLog& refusals;
 };
 
 // Kept alive by its request. What is asked has views into the message, and holds the model but not
@@ -101,7 +97,7 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   // An error that names the request.
   absl::Status Open(const CallHead& head, MakeCodec make_codec);
   void OnMessage(Message message) override;
-  absl::Status OnRefused(const absl::Status& status) override { return Refused(status); }
+  absl::Status OnRefused(const absl::Status& status) override { return Ended(status, nullptr); }
 
  private:
   // Decodes the message and hands the request to its model.
@@ -114,6 +110,10 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   void Finish(const absl::Status& status);
   // The error with the request's id, after a line in the log.
   absl::Status Refused(const absl::Status& status);
+  // Whatever the call's end asks for beside its reply: lines of logs, and what its caller is told.
+  // The status that is sent. `trailers` may be null.
+  absl::Status Ended(const absl::Status& status, Trailers* trailers);
+  void LogAccess(const absl::Status& status);
   void LogIfSlow(const Timings& timings);
   void LogIfLarge(size_t reply_bytes);
 
@@ -123,23 +123,28 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   Inference asked_;  // const from Submit on
   Request made_;     // until it is submitted
   CodecPlace codec_;
+  Caller caller_;
   TimePoint arrived_ = TimePoint::min();
-  std::string request_id_;  // "": not needed yet
-  std::string_view model_;  // as the message names it
+  std::string request_id_;              // "": not needed yet
+  std::string_view model_;              // as the message names it
+  std::unique_ptr<Followed> followed_;  // null: nobody does
+  bool logs_request_ = false;
 };
 
 absl::Status InferCall::Open(const CallHead& head, MakeCodec make_codec) {
   request_id_ = head.request_id;
   const absl::Status status = TryOpen(head, make_codec);
-  return status.ok() ? status : Refused(status);
+  return status.ok() ? status : Ended(status, nullptr);
 }
 
 absl::Status InferCall::TryOpen(const CallHead& head, MakeCodec make_codec) {
+  FLOE_ASSIGN_OR_RETURN(followed_, FollowCall(head, shared_.context.access_log != nullptr));
   FLOE_RETURN_IF_ERROR(make_codec(&codec_));
   FLOE_ASSIGN_OR_RETURN(made_.priority, PriorityOf(head));
   made_.deadline = head.deadline;
   made_.cancel = head.cancel;
   made_.principal = head.principal;
+  caller_ = head.caller;
   asked_.storage = InputStorage(shared_.context.max_input_bytes, shared_.context.memory);
   arrived_ = head.arrived;
   if (arrived_ != TimePoint::min()) made_.arrived = arrived_;
@@ -148,6 +153,7 @@ absl::Status InferCall::TryOpen(const CallHead& head, MakeCodec make_codec) {
 
 void InferCall::OnMessage(Message message) {
   message_ = std::move(message);
+  if (followed_ != nullptr) followed_->request_bytes = message_.bytes.size();
   if (!codec_->IsSlow(message_.bytes)) return Submit();
   if (!shared_.started.ok()) return Finish(shared_.started);
   shared_.decoders->Post([self = shared_from_this()] { self->Submit(); });
@@ -164,7 +170,8 @@ absl::Status InferCall::TrySubmit() {
   const auto find = [&](const ModelSpec& spec) -> absl::StatusOr<const ServedModel*> {
     model_ = spec.name;
     if (spec.name.empty()) return CheckModelName(context.registry, spec.name);
-    FLOE_ASSIGN_OR_RETURN(served, context.registry.Acquire(spec.name, {spec.version, spec.label}));
+    FLOE_RETURN_IF_ERROR(caller_.CheckModel(spec.name));
+    FLOE_ASSIGN_OR_RETURN(served, codec_->Acquire(context.registry, spec));
     return served.get();
   };
   absl::Status decoded = codec_->Decode(message_.bytes, find, &asked_);
@@ -173,6 +180,8 @@ absl::Status InferCall::TrySubmit() {
     return decoded;
   }
   Grant(codec_->wishes());
+  logs_request_ =
+      context.request_log != nullptr && RequestLog::Takes(asked_.door, served->log_one_in());
   made_.asked = {shared_from_this(), &asked_};
   made_.complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
     Complete(outputs, timings);
@@ -189,6 +198,7 @@ void InferCall::Grant(const CallWishes& wishes) {
 }
 
 void InferCall::Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
+  if (followed_ != nullptr) followed_->timings = timings;
   const absl::Status status = outputs.ok() ? Write(*outputs) : outputs.status();
   LogIfSlow(timings);
   if (timings.more_waits) responder_->Defer();
@@ -210,6 +220,9 @@ absl::Status InferCall::Write(Outputs outputs) {
     FLOE_RETURN_IF_ERROR(codec_->Encode(asked_, outputs, &reply));
   }
   LogIfLarge(reply.size());
+  if (followed_ != nullptr) followed_->reply_bytes = reply.size();
+  if (logs_request_)
+    shared_.context.request_log->Add(asked_.door, asked_.model->info().name, message_.bytes, reply);
   responder_->Write(std::move(reply));
   return absl::OkStatus();
 }
@@ -231,20 +244,56 @@ absl::Status InferCall::Refused(const absl::Status& status) {
 }
 
 void InferCall::Finish(const absl::Status& status) {
-  if (status.ok()) return responder_->Finish(status);
+  if (status.ok() && followed_ == nullptr) return responder_->Finish(status);
   absl::Status named = status;
+  Trailers trailers;
   const absl::Status made = CatchOutOfMemory([&] {
-    named = Refused(status);
+    named = Ended(status, &trailers);
     return absl::OkStatus();
   });
-  responder_->Finish(made.ok() ? named : status,
-                     made.ok() ? Trailers{{kRequestIdKey, request_id_}} : Trailers());
+  responder_->Finish(made.ok() ? named : status, made.ok() ? trailers : Trailers());
+}
+
+absl::Status InferCall::Ended(const absl::Status& status, Trailers* trailers) {
+  absl::Status named = status.ok() ? status : Refused(status);
+  if (followed_ != nullptr) LogAccess(status);
+  if (trailers == nullptr) return named;
+  const bool by_caller = followed_ != nullptr && followed_->by_caller;
+  if (by_caller && request_id_.empty()) request_id_ = NewRequestId();
+  if (by_caller || !status.ok()) trailers->emplace_back(kRequestIdKey, request_id_);
+  if (!by_caller) return named;
+  AddTraceAndTimes(*followed_, trailers);
+  return named;
+}
+
+void InferCall::LogAccess(const absl::Status& status) {
+  AccessLog* const log = shared_.context.access_log;
+  if (log == nullptr || !log->Takes(status)) return;
+  if (request_id_.empty()) request_id_ = NewRequestId();
+  AccessRecord record;
+  record.peer = followed_->peer;
+  if (caller_.principal() != nullptr) record.caller = caller_.principal()->name;
+  record.method = followed_->path;
+  record.model = model_;
+  if (asked_.signature != nullptr) {
+    record.model = asked_.model->info().name;
+    record.version = asked_.model->info().version;
+    record.signature = asked_.signature->def().name;
+  }
+  record.status = status;
+  record.request_bytes = static_cast<int64_t>(followed_->request_bytes);
+  record.reply_bytes = static_cast<int64_t>(followed_->reply_bytes);
+  if (arrived_ != TimePoint::min()) record.took = Clock::Steady().Now() - arrived_;
+  record.timings = followed_->timings.value_or(Timings());
+  record.request_id = request_id_;
+  if (followed_->trace.has_value()) record.trace_id = followed_->trace->trace_id;
+  log->Add(record);
 }
 
 void InferCall::LogIfSlow(const Timings& timings) {
   if (arrived_ == TimePoint::min()) return;
   const Duration took = Clock::Steady().Now() - arrived_;
-  if (took < shared_.context.slow_request || !shared_.TakeLogLine()) return;
+  if (took < shared_.context.slow_request || !shared_.slow_lines.Take()) return;
   if (request_id_.empty()) request_id_ = NewRequestId();
   const auto millis = [](Duration time) {
     return std::chrono::duration<double, std::milli>(time).count();

@@ -37,6 +37,11 @@ class InferCodec {
   // or head name.
   // Sets the door first, for metrics.
   virtual absl::Status Decode(std::string_view message, FindServed find, Inference* asked) = 0;
+  // The version that `spec` means, which `find` asks for. A codec may have one already.
+  virtual absl::StatusOr<ServedHandle> Acquire(const ModelRegistry& registry,
+                                               const ModelSpec& spec) {
+    return registry.Acquire(spec.name, {spec.version, spec.label});
+  }
   // After Decode.
   virtual CallWishes wishes() const { return {}; }
   // Outputs to bytes, in place of what `*reply` holds. Afterwards the call is over.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "server/api/audit.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
 #include "server/request/decode_infer.h"
@@ -55,28 +56,43 @@ void AddHealth(const ApiContext& context, MethodTable* table) {
           }));
 }
 
+// Lists have no models that the caller may not use.
+template <typename Response>
+void HideOthers(const Caller&, Response*) {}
+void HideOthers(const Caller& caller, kserve_pb::RepositoryIndexResponse* response) {
+  KeepSeen(caller, response->mutable_models());
+}
+void HideOthers(const Caller& caller, kserve_pb::ModelStatisticsResponse* response) {
+  KeepSeen(caller, response->mutable_model_stats());
+}
+
 // A method that reads the registry alone.
 template <typename Request, typename Response>
 Method ReadMethod(const ModelRegistry& registry,
                   absl::Status (*read)(const ModelRegistry&, const Request&, Response*)) {
   return ProtoMethod<Request, Response>(
-      MethodRole::kModels, [&registry, read](const CallHead&, const auto& request, auto* response) {
-        return read(registry, request, response);
+      MethodRole::kModels,
+      [&registry, read](const CallHead& head, const auto& request, auto* response) {
+        if constexpr (requires { request.name(); })
+          if (!request.name().empty()) FLOE_RETURN_IF_ERROR(head.caller.CheckModel(request.name()));
+        FLOE_RETURN_IF_ERROR(read(registry, request, response));
+        HideOthers(head.caller, response);
+        return absl::OkStatus();
       });
 }
 
 void AddMetadata(const ApiContext& context, MethodTable* table) {
-  table->Add(
-      KServePath("ServerMetadata"),
-      ProtoMethod<kserve_pb::ServerMetadataRequest, kserve_pb::ServerMetadataResponse>(
-          MethodRole::kModels,
-          [version = context.server.version](const CallHead&, const auto&, auto* response) {
-            response->set_name("floe");
-            response->set_version(version);
-            for (const char* extension : {"model_repository", "model_configuration", "statistics"})
-              response->add_extensions(extension);
-            return absl::OkStatus();
-          }));
+  table->Add(KServePath("ServerMetadata"),
+             ProtoMethod<kserve_pb::ServerMetadataRequest, kserve_pb::ServerMetadataResponse>(
+                 MethodRole::kModels,
+                 [version = context.server.version](const CallHead&, const auto&, auto* response) {
+                   response->set_name("floe");
+                   response->set_version(version);
+                   for (const char* extension : {"binary_tensor_data", "model_configuration",
+                                                 "model_repository", "statistics"})
+                     response->add_extensions(extension);
+                   return absl::OkStatus();
+                 }));
   table->Add(KServePath("ModelMetadata"), ReadMethod(context.registry, ModelMetadata));
   table->Add(KServePath("ModelConfig"), ReadMethod(context.registry, ModelConfigOf));
   table->Add(KServePath("ModelStatistics"), ReadMethod(context.registry, ModelStatisticsOf));
@@ -103,8 +119,8 @@ void RegisterKServe(const ApiContext& context, MethodTable* table) {
   AddMetadata(context, table);
   table->Add(KServePath("ModelInfer"), ModelInferMethod(context));
   table->Add(KServePath("ModelStreamInfer"), ModelStreamInferMethod(context));
-  table->Add(KServePath("RepositoryModelLoad"), RepositoryModelLoadMethod(context));
-  table->Add(KServePath("RepositoryModelUnload"), RepositoryModelUnloadMethod(context));
+  table->Add(KServePath("RepositoryModelLoad"), Audited(RepositoryModelLoadMethod(context)));
+  table->Add(KServePath("RepositoryModelUnload"), Audited(RepositoryModelUnloadMethod(context)));
   AddRefusals(table);
 }
 

@@ -90,6 +90,7 @@ Method RepositoryMethod(const ApiContext& context, Change change) {
         Request request;
         absl::Status status = ParseMessage(message.bytes, &request);
         if (status.ok()) status = CheckRepositoryRequest(request);
+        if (status.ok()) status = head.caller.CheckModel(request.model_name());
         if (!status.ok()) return responder->Finish(status);
         ChangeConfig(
             context.registry, head,

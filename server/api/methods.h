@@ -13,6 +13,12 @@ namespace floe::server {
 // from a worker's thread.
 Method PredictMethod(const ApiContext& context);
 
+// PredictionService/Classify, Regress and MultiInference. Each task of the last is a request of its
+// own to the model, all of one version.
+Method ClassifyMethod(const ApiContext& context);
+Method RegressMethod(const ApiContext& context);
+Method MultiInferenceMethod(const ApiContext& context);
+
 // PredictionService/GetModelMetadata: signature_def only.
 absl::Status GetModelMetadata(const ModelRegistry& registry,
                               const tensorflow::serving::GetModelMetadataRequest& request,

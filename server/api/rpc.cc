@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "server/api/audit.h"
 
 namespace floe::server {
 
@@ -39,7 +40,7 @@ void AddMetadata(std::string_view key, std::string_view value, CallHead* head) {
     head->metadata.emplace_back(key, value);
   } else if (key == kRequestIdKey) {
     head->request_id = Kept(value);
-  } else if (key == "traceparent") {
+  } else if (key == kTraceparentKey) {
     head->traceparent = Kept(value);
   }
 }
@@ -60,7 +61,9 @@ Method RefusedMethod(MethodRole role, const std::string& reason) {
 
 absl::StatusOr<std::shared_ptr<CallHandler>> Method::Open(
     const CallHead& head, std::shared_ptr<Responder> responder) const {
-  FLOE_RETURN_IF_ERROR(CheckRole(head.roles, info_.role, head.local));
+  const absl::Status status = CheckAccess(head.roles, info_.role, head.local, head.caller);
+  if (!status.ok() && info_.role == MethodRole::kOperators) LogRefusedOperator(head, status);
+  FLOE_RETURN_IF_ERROR(status);
   return open_(head, std::move(responder));
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "server/api/access.h"
 #include "server/api/roles.h"
 
 namespace floe::server {
@@ -30,6 +31,10 @@ struct MethodInfo {
 };
 
 inline constexpr char kRequestIdKey[] = "x-request-id";
+inline constexpr char kTraceparentKey[] = "traceparent";
+// What is sent behind an inference whose metadata kTimingKey asks for it: microseconds.
+inline constexpr char kTimingKey[] = "floe-timing";
+inline constexpr char kQueueTimeKey[] = "floe-queue-us", kRunTimeKey[] = "floe-run-us";
 
 // What is known of a call before its first message. Owns what it holds.
 struct CallHead {
@@ -37,6 +42,7 @@ struct CallHead {
   std::string peer;         // "127.0.0.1:40213", "[::1]:40213" or "unix"
   bool local = false;       // a process of this machine
   ListenerRoles roles;      // of the listener that it came by
+  Caller caller;            // who that is
   uint64_t principal = 0;   // the same for the calls of one connection; 0: not known
   std::string request_id;   // the caller's x-request-id; "": none was sent
   std::string traceparent;  // as of W3C Trace Context; "": none was sent
@@ -111,8 +117,8 @@ class Method {
  public:
   Method(const MethodInfo& info, OpenCall open) : info_(info), open_(std::move(open)) {}
   const MethodInfo& info() const { return info_; }
-  // The only way to open a call, so that nobody passes by the roles: PERMISSION_DENIED where the
-  // listener does not offer the method to the caller (CheckRole).
+  // The only way to open a call, so that nobody passes by the roles: PERMISSION_DENIED or
+  // UNAUTHENTICATED where the caller may not call the method by its listener (CheckAccess).
   absl::StatusOr<std::shared_ptr<CallHandler>> Open(const CallHead& head,
                                                     std::shared_ptr<Responder> responder) const;
 

@@ -131,13 +131,10 @@ TEST_F(Services, StatusOfVersions) {
 }
 
 TEST_F(Services, KnownButNotOffered) {
-  for (const char* path : {"/tensorflow.serving.PredictionService/Classify",
-                           "/tensorflow.serving.PredictionService/Regress",
-                           "/tensorflow.serving.PredictionService/MultiInference"}) {
-    const auto responder = CallUnary(table_, path, "");
-    EXPECT_EQ(responder->status.code(), absl::StatusCode::kUnimplemented);
-    EXPECT_THAT(std::string(responder->status.message()), HasSubstr("not offered"));
-  }
+  const auto responder = CallUnary(table_, "/tensorflow.serving.SessionService/SessionRun", "");
+  EXPECT_EQ(responder->status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(responder->status.message()),
+              AllOf(HasSubstr("SessionRun is not offered"), HasSubstr("Call Predict")));
   EXPECT_THAT(
       UnknownMethodError(table_, "/tensorflow.serving.PredictionService/Predikt").ToString(),
       AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("/Predikt"),

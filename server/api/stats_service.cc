@@ -164,6 +164,13 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
     out->mutable_tls()->set_not_after_seconds(tls.not_after);
     out->mutable_tls()->set_error(tls.error);
   }
+  if (server.auth) {
+    const AuthInfo auth = server.auth();
+    out->mutable_auth()->set_tokens(auth.tokens);
+    out->mutable_auth()->set_error(ToProto(absl::InvalidArgumentError(auth.error)).error_message());
+    for (const auto& [cause, count] : auth.refused_by)
+      out->mutable_auth()->set_refused(out->auth().refused() + count);
+  }
   if (server.log_level) out->set_log_level(server.log_level());
   const AbandonedWork abandoned = context.registry.Abandoned();
   out->set_abandoned_versions(abandoned.versions);

@@ -68,6 +68,7 @@ class StatsService : public testing::Test {
     context.server.version = "1.2.3";
     context.server.connections = [] { return ConnectionCounts{6, 100, 1}; };
     context.server.tls = [] { return TlsInfo{"CN=a", 1234, "too old"}; };
+    context.server.auth = [] { return AuthInfo{3, "no file", {{"role", 2}, {"token", 5}}}; };
     context.server.log_level = [this] { return level_; };
     context.server.set_log_level = [this](const std::string& level, const std::string& who) {
       if (level == "loud") return absl::InvalidArgumentError("no log level 'loud'");
@@ -100,6 +101,9 @@ TEST_F(StatsService, ShowsTheServerAndEveryVersion) {
   EXPECT_EQ(stats.server().tls().subject(), "CN=a");
   EXPECT_EQ(stats.server().tls().not_after_seconds(), 1234);
   EXPECT_EQ(stats.server().tls().error(), "too old");
+  EXPECT_EQ(stats.server().auth().tokens(), 3);
+  EXPECT_EQ(stats.server().auth().error(), "no file");
+  EXPECT_EQ(stats.server().auth().refused(), 7);
   EXPECT_GT(stats.server().cpus(), 0);
   EXPECT_GT(stats.server().open_file_limit(), 0);
   ASSERT_EQ(stats.models_size(), 1);

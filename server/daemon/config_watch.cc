@@ -41,9 +41,18 @@ ConfigWatch::ConfigWatch(Options options)
         return options_.poll > Duration::zero() ? next_scan_ : TimePoint::max();
       }) {}
 
-void ConfigWatch::ReloadNow() {
-  requested_ = true;
-  thread_.Post([] {});  // it steps afterwards
+void ConfigWatch::ReloadNow(const ReloadDone& done) {
+  if (!done) {
+    requested_ = true;
+    thread_.Post([] {});  // it steps afterwards
+    return;
+  }
+  const bool runs = thread_.Post([this, done] {
+    MutexLock lock(mutex_);
+    waiting_.push_back(done);
+    requested_ = true;
+  });
+  if (!runs) done(absl::UnavailableError("the server is shutting down"));
 }
 
 void ConfigWatch::Step() {
@@ -60,26 +69,32 @@ void ConfigWatch::Step() {
   }
   if (requested || (settled && stamp != read_)) {
     read_ = stamp;
-    Reload(requested);
+    std::vector<ReloadDone> waiting;
+    if (requested) {
+      MutexLock lock(mutex_);
+      waiting.swap(waiting_);
+    }
+    const absl::Status result = Reload(requested);
+    for (const ReloadDone& done : waiting) done(result);
   } else if (pending_ && stamp == read_ && now >= pending_->retry_at) {
     Retry();
   }
 }
 
-void ConfigWatch::Reload(bool requested) {
+absl::Status ConfigWatch::Reload(bool requested) {
   pending_.reset();
   const bool failed_before = std::exchange(failed_, true);
   absl::StatusOr<ServerConfig> config = options_.read(current_);
   if (!config.ok()) {
     spdlog::error("the configuration was not changed: {}", std::string(config.status().message()));
     options_.note(config.status());
-    return;
+    return config.status();
   }
   // Written again with the same content.
   if (!requested && config->source.content_hash == current_.source.content_hash) {
     if (failed_before) options_.note(absl::OkStatus());
     failed_ = false;
-    return;
+    return absl::OkStatus();
   }
   NoteWhatNeedsARestart(options_.config, *config);
   Pending attempt{*std::move(config),
@@ -89,8 +104,9 @@ void ConfigWatch::Reload(bool requested) {
                   {}};
   ReloadRequest request{attempt.config.models, options_.clock->Now() + kTimeout};
   request.who = attempt.who;
-  const absl::Status applied = options_.apply(std::move(request));
+  absl::Status applied = options_.apply(std::move(request));
   Applied(applied, std::move(attempt));
+  return applied;
 }
 
 // A configuration that became active since the last attempt is newer than these files.

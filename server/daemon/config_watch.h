@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/task_thread_pool.h"
 #include "config/config.h"
 #include "server/registry/registry.h"
@@ -48,7 +49,9 @@ class ConfigWatch {
 
   // RESOURCE_EXHAUSTED when the system gives no thread.
   absl::Status Start() { return thread_.Start(); }
-  void ReloadNow();                // returns at once
+  // Returns at once. `done`, which may be empty, comes with the result on the watch's thread; or
+  // with UNAVAILABLE here, after Stop.
+  void ReloadNow(const ReloadDone& done = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() { thread_.Stop(); }  // waits for a reload under way
 
   // Does what is due now; for tests, and for the thread.
@@ -64,13 +67,15 @@ class ConfigWatch {
     TimePoint retry_at;
   };
 
-  void Reload(bool requested);
+  absl::Status Reload(bool requested);
   void Retry();
   void Applied(const absl::Status& status, Pending attempt);
   uint64_t FilesStamp() const;
 
   const Options options_;
   std::atomic<bool> requested_{false};
+  Mutex mutex_;
+  std::vector<ReloadDone> waiting_ ABSL_GUARDED_BY(mutex_);  // for the result of a request
   // The stepping thread's.
   ServerConfig current_;
   std::optional<Pending> pending_;

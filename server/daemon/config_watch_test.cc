@@ -292,5 +292,24 @@ TEST_F(ConfigWatchTest, TheThreadHearsOfEveryCallAndEnds) {
   EXPECT_THAT(applied_, ElementsAre("one ", "one "));
 }
 
+TEST_F(ConfigWatchTest, WhoAsksHearsWhatCameOfIt) {
+  Make(Duration::zero());
+  ASSERT_TRUE(watch_->Start().ok());
+  const auto ask = [this] {
+    auto result = std::make_shared<std::promise<absl::Status>>();
+    watch_->ReloadNow([result](const absl::Status& status) { result->set_value(status); });
+    return result->get_future().get();
+  };
+  EXPECT_TRUE(ask().ok());
+  EXPECT_THAT(applied_, ElementsAre("one "));
+  Write("bad");
+  EXPECT_TRUE(absl::IsInvalidArgument(ask()));
+  Write("two");
+  apply_status_ = absl::NotFoundError("no files");
+  EXPECT_TRUE(absl::IsNotFound(ask()));
+  watch_->Stop();
+  EXPECT_TRUE(absl::IsUnavailable(ask()));
+}
+
 }  // namespace
 }  // namespace floe::server

@@ -5,8 +5,10 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,19 +22,22 @@
 #include "base/status.h"
 #include "config/cpu_budget.h"
 #include "kernels/cpu/gemm/openblas.h"
+#include "kernels/cpu/isa.h"
 #include "server/api/api.h"
-#include "server/api/http_health.h"
-#include "server/api/rest/rest.h"
+#include "server/api/cors.h"
+#include "server/api/refusal_log.h"
 #include "server/daemon/config_watch.h"
+#include "server/daemon/doors.h"
 #include "server/daemon/listeners.h"
+#include "server/daemon/log_buffer.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/probe.h"
+#include "server/daemon/request_files.h"
+#include "server/daemon/secret_watch.h"
 #include "server/daemon/signals.h"
 #include "server/daemon/start_up.h"
-#include "server/daemon/tls_watch.h"
 #include "server/flags/flags.h"
 #include "server/loading/trial_load.h"
-#include "server/metrics/http_metrics.h"
 #include "server/net/net_transport.h"
 #include "server/registry/local_registry.h"
 
@@ -94,14 +99,6 @@ TransportOptions TransportOptionsOf(const ServerConfig& config) {
   return options;
 }
 
-RestOptions RestOptionsOf(const ListenConfig& listen) {
-  RestOptions options;
-  options.max_body_bytes = listen.http_max_body_bytes;
-  if (listen.http_timeout_ms > 0)
-    options.timeout = std::chrono::milliseconds(listen.http_timeout_ms);
-  return options;
-}
-
 // For systemd; outside of a service it does nothing.
 void Notify(const std::string& message) { sd_notify(0, message.c_str()); }
 void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progress"); }
@@ -118,7 +115,10 @@ class Daemon {
                                     [this] { Wake(/*stop=*/false); }),
                   &health_),
         watch_(WatchOptions()),
-        tls_(config.server.tls) {}
+        secrets_(config.server) {
+    if (!config_.log.requests_directory.empty())
+      request_files_.emplace(config_.log.requests_directory, config_.log.requests_file_bytes);
+  }
 
   int Run() {
     SignalWatcher signals(
@@ -129,7 +129,9 @@ class Daemon {
         },
         [this] {
           watch_.ReloadNow();
-          tls_.ReloadNow();
+          secrets_.ReloadNow();
+          if (LogBuffer* const lines = reopened_buffer_.load(); lines != nullptr)
+            ReopenAccessLog(lines);
         });
     if (const absl::Status status = Open(); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
@@ -158,7 +160,7 @@ class Daemon {
 
   // Leaves transport_ null if the end was requested before.
   absl::Status Open() {
-    FLOE_RETURN_IF_ERROR(tls_.Start());
+    FLOE_RETURN_IF_ERROR(secrets_.Start());
     // It listens before it loads: then health says NOT_SERVING, and a listener that cannot be
     // opened ends the process at once.
     if (activated_.empty()) {
@@ -180,10 +182,43 @@ class Daemon {
     return Listen();
   }
 
+  // For the next process, and for whoever rotates logs.
+  static void ReopenAccessLog(LogBuffer* lines) {
+    if (const absl::Status status = lines->Reopen(); !status.ok())
+      spdlog::error("the access log goes on as it was: {}", std::string(status.message()));
+  }
+
+  absl::Status OpenAccessLog() {
+    const std::string& path = config_.log.access_path;
+    if (path.empty()) return absl::OkStatus();
+    constexpr auto missing = [](int64_t lines) {
+      return absl::StrCat(R"({"missing_lines":)", lines, "}\n");
+    };
+    LogBuffer* lines = nullptr;
+    if (path == "-") {
+      lines = new LogBuffer(STDOUT_FILENO, LogBuffer::kMostBytes, missing);
+    } else {
+      FLOE_ASSIGN_OR_RETURN(lines, LogBuffer::ForFile(path, missing));
+    }
+    FLOE_RETURN_IF_ERROR(lines->Start());
+    access_buffer_ = lines;
+    if (path != "-") reopened_buffer_ = lines;
+    access_log_.emplace(config_.log.access_one_in,
+                        [lines](std::string line) { lines->Add(std::move(line)); });
+    return absl::OkStatus();
+  }
+
   absl::Status Listen() {
+    FLOE_RETURN_IF_ERROR(OpenAccessLog());
     ApiContext api{registry_, health_};
+    if (access_log_.has_value()) api.access_log = &*access_log_;
+    if (request_files_.has_value()) {
+      FLOE_RETURN_IF_ERROR(request_files_->Check());
+      api.request_log = &request_log_;
+    }
     api.config = &config_;
     api.content_replies = config_.reply == ReplyFormat::kContent;
+    api.check_method_names = config_.server.enable_signature_method_name_check;
     api.enable_reflection = config_.server.enable_reflection;
     api.enable_health_watch = config_.server.enable_health_watch;
     api.max_input_bytes = config_.server.max_message_bytes;
@@ -191,30 +226,41 @@ class Daemon {
     if (config_.log.slow_request_ms > 0)
       api.slow_request = std::chrono::milliseconds(config_.log.slow_request_ms);
     api.server = Info();
-    RegisterApi(api, &methods_);
+    api.refusals = &refusals_;
     TransportOptions options = TransportOptionsOf(config_);
     options.calls.memory = &registry_.memory();
+    options.access = secrets_.access().get();
     FLOE_ASSIGN_OR_RETURN(const ChannelArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    AddHealthRoutes(
-        health_, [this] { return tls_.Detail(); }, &routes_);
-    AddServingRoutes(api, RestOptionsOf(config_.server), &routes_);
-    AddKServeRoutes(api, RestOptionsOf(config_.server), &routes_);
-    AddModelHealthRoutes(registry_, health_, &routes_);
-    AddMetricsRoutes(api, MetricNamesOf(config_.server.metrics_names), &routes_);
+    AddDoors(
+        api, config_.server, [this] { return secrets_.Detail(); }, &methods_, &routes_);
+    if (!config_.server.cors_origins.empty()) routes_.SetCors(&cors_);
     transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
     const bool own = activated_.empty();
-    FLOE_RETURN_IF_ERROR(transport_->Start(ListenersOf(config_.server, activated_, tls_.spec())));
+    FLOE_RETURN_IF_ERROR(
+        transport_->Start(ListenersOf(config_.server, activated_, secrets_.tls())));
     for (const std::string& line : own ? DescribeListeners(config_.server)
                                        : DescribeActivated(config_.server, transport_->addresses()))
       spdlog::info("{}", line);
+    WarnOfPlainTokens(transport_->addresses());
     LogCapacity();
     return absl::OkStatus();
+  }
+
+  void WarnOfPlainTokens(const std::vector<std::string>& addresses) {
+    if (config_.server.auth.tokens_file.empty() || config_.server.tls.is_on()) return;
+    for (const std::string& address : addresses)
+      if (address.rfind("unix", 0) != 0)
+        spdlog::warn(
+            "auth: tokens come to {} as plain text, for everybody on the way to read; set "
+            "server.tls.certificate and server.tls.key",
+            address);
   }
 
   ServerInfo Info() {
     ServerInfo info;
     info.version = kVersion;
+    info.instructions = kernels::IsaName();
     info.started = started_;
     info.connections = [this] {
       const ListenerCounts counts = transport_->connections();
@@ -241,11 +287,24 @@ class Daemon {
                          {"connection_limit", refused.connection},
                          {"memory", refused.memory}}};
     };
-    if (tls_.context() != nullptr)
-      info.tls = [context = tls_.context()] {
+    info.auth = [access = secrets_.access()] {
+      const AccessState state = access->state();
+      AuthInfo auth{state.tokens, std::string(state.status.message()), {}};
+      for (int i = 0; i < kAccessRefusals; ++i) {
+        const auto cause = static_cast<AccessRefusal>(i);
+        auth.refused_by.emplace_back(CauseOf(cause), access->counts().of(cause));
+      }
+      return auth;
+    };
+    if (secrets_.context() != nullptr)
+      info.tls = [context = secrets_.context()] {
         const TlsState state = context->state();
         return TlsInfo{state.subject, state.not_after, std::string(state.status.message())};
       };
+    info.reload = [this](const ReloadDone& done) {
+      watch_.ReloadNow(done);
+      secrets_.ReloadNow();
+    };
     info.log_level = LogLevel;
     info.set_log_level = [](const std::string& level, const std::string& who) {
       FLOE_RETURN_IF_ERROR(SetLogLevel(level));
@@ -360,6 +419,9 @@ class Daemon {
     signals->ExitAt(Clock::Steady().Now() + kTidying, code, registry_.Table()->UnderWay());
     registry_.Stop();
     probe->Stop();
+    const TimePoint flushed = Clock::Steady().Now() + kTidying / 2;
+    if (access_buffer_ != nullptr) access_buffer_->Flush(flushed);
+    if (request_files_.has_value()) request_files_->Flush(flushed);
     spdlog::info(drains ? "drained; ending" : "ending");
   }
 
@@ -388,10 +450,19 @@ class Daemon {
   CondVar changed_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   HealthState health_;
+  LogBuffer* access_buffer_ = nullptr;                 // null: no access log
+  std::atomic<LogBuffer*> reopened_buffer_ = nullptr;  // the same where it is a file
+  std::optional<AccessLog> access_log_;  // before the registry, whose requests end in it
+  std::optional<RequestFiles> request_files_;
+  const RequestLog request_log_{[this](const std::string& model, std::string record) {
+    request_files_->Add(model, std::move(record));
+  }};
   LocalRegistry registry_;
   ConfigWatch watch_;
-  TlsWatch tls_;
+  SecretWatch secrets_;
+  RefusalLog refusals_;
   MethodTable methods_;
+  const Cors cors_{config_.server.cors_origins};
   HttpRoutes routes_;
   std::unique_ptr<NetTransport> transport_;
 };

@@ -20,7 +20,8 @@ ListenerRoles RolesOf(const ListenConfig& config) {
       roles.admin = OfferedTo::kNobody;
       break;
     case ConfigRpcs::kLocal:
-      roles.admin = OfferedTo::kLocal;
+      // Behind a proxy of this machine everybody is local, so a listener of their own is enough.
+      roles.admin = config.admin_socket_path.empty() ? OfferedTo::kLocal : OfferedTo::kNobody;
       break;
     case ConfigRpcs::kAll:
       roles.admin = OfferedTo::kAll;
@@ -37,14 +38,21 @@ std::vector<int64_t> PortsOf(const ListenConfig& config) {
   return ports;
 }
 
+std::string SocketAddress(const std::string& path) {
+  return path[0] == '@' ? "unix-abstract:" + path.substr(1) : "unix:" + path;
+}
+
 std::vector<std::string> AddressesOf(const ListenConfig& config) {
   std::vector<std::string> addresses;
   for (const int64_t port : PortsOf(config))
     addresses.push_back(HostPort(config.bind_address, port));
-  const std::string& path = config.grpc_socket_path;
-  if (!path.empty())
-    addresses.push_back(path[0] == '@' ? "unix-abstract:" + path.substr(1) : "unix:" + path);
+  if (!config.grpc_socket_path.empty()) addresses.push_back(SocketAddress(config.grpc_socket_path));
   return addresses;
+}
+
+std::string DescribeAdmin(const ListenConfig& config) {
+  return absl::StrCat("listening on unix socket ", config.admin_socket_path,
+                      " (gRPC and REST, for operators)");
 }
 
 // Its clients are on this machine, and file permissions say who they are.
@@ -70,6 +78,11 @@ std::vector<ListenerSpec> ListenersOf(const ListenConfig& config,
   std::vector<ListenerSpec> listeners;
   for (const std::string& address : activated.empty() ? AddressesOf(config) : activated)
     listeners.push_back({address, IsUnixSocket(address) ? TlsSpec() : tls, RolesOf(config)});
+  if (config.admin_socket_path.empty()) return listeners;
+  ListenerSpec admin{SocketAddress(config.admin_socket_path)};
+  admin.roles.admin = OfferedTo::kAll;
+  admin.for_operators = true;
+  listeners.push_back(std::move(admin));
   return listeners;
 }
 
@@ -88,6 +101,7 @@ std::vector<std::string> DescribeListeners(const ListenConfig& config) {
   if (!config.grpc_socket_path.empty())
     lines.push_back(
         absl::StrCat("listening on unix socket ", config.grpc_socket_path, " (gRPC and REST)"));
+  if (!config.admin_socket_path.empty()) lines.push_back(DescribeAdmin(config));
   return lines;
 }
 
@@ -95,13 +109,17 @@ std::vector<std::string> DescribeActivated(const ListenConfig& config,
                                            const std::vector<std::string>& bound) {
   std::vector<std::string> lines;
   lines.reserve(bound.size());
-  for (const std::string& address : bound)
-    lines.push_back(absl::StrCat("listening on ", address,
-                                 config.tls.is_on() && !absl::StartsWith(address, "unix")
-                                     ? " (gRPC and REST, TLS)"
-                                     : " (gRPC and REST, plain text)",
-                                 ", a socket of the service manager; port, bind_address and "
-                                 "grpc_socket_path have no effect"));
+  for (const std::string& address : bound) {
+    const bool admin = &address == &bound.back() && !config.admin_socket_path.empty();
+    lines.push_back(admin
+                        ? DescribeAdmin(config)
+                        : absl::StrCat("listening on ", address,
+                                       config.tls.is_on() && !absl::StartsWith(address, "unix")
+                                           ? " (gRPC and REST, TLS)"
+                                           : " (gRPC and REST, plain text)",
+                                       ", a socket of the service manager; port, bind_address and "
+                                       "grpc_socket_path have no effect"));
+  }
   return lines;
 }
 

@@ -15,6 +15,7 @@ std::string HostPort(const std::string& host, int64_t port);
 // The listeners of the configuration: "127.0.0.1:8500", "unix:/run/floe/grpc.sock",
 // "unix-abstract:floe" for the path "@floe". Or `activated` in their place, unless there are none.
 // All have the roles that the configuration says, and those that are no unix sockets this `tls`.
+// Behind them that of admin_socket_path.
 std::vector<ListenerSpec> ListenersOf(const ListenConfig& config,
                                       const std::vector<std::string>& activated,
                                       const TlsSpec& tls = {});

@@ -52,6 +52,23 @@ TEST(Listeners, TheServiceManagersReplaceTheConfigurations) {
   EXPECT_THAT(Addresses({}, {"fd:3", "fd:4"}), ElementsAre("fd:3", "fd:4"));
 }
 
+TEST(Listeners, OperatorsMayHaveOneOfTheirOwn) {
+  ListenConfig config;
+  config.admin_socket_path = "/run/a";
+  const auto all = ListenersOf(config, {"fd:3"});
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].roles.admin, OfferedTo::kNobody);
+  EXPECT_FALSE(all[0].for_operators);
+  EXPECT_EQ(all[1].address, "unix:/run/a");
+  EXPECT_EQ(all[1].roles.admin, OfferedTo::kAll);
+  EXPECT_TRUE(all[1].for_operators);
+  EXPECT_THAT(DescribeListeners(config).back(), HasSubstr("for operators"));
+  EXPECT_THAT(DescribeActivated(config, {"127.0.0.1:8500", "unix:/run/a"}),
+              ElementsAre(HasSubstr("service manager"), HasSubstr("for operators")));
+  config.enable_config_rpcs = ConfigRpcs::kAll;
+  EXPECT_EQ(ListenersOf(config, {})[0].roles.admin, OfferedTo::kAll) << "it was asked for";
+}
+
 TEST(Listeners, EnableConfigRpcsSaysToWhomTheyOfferTheRpcsForOperators) {
   ListenConfig config;
   config.grpc_socket_path = "/run/s";

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/types/span.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "runtime/profile_report.h"
 #include "server/executor/binding.h"
 
 namespace floe::server {
@@ -58,6 +60,11 @@ class Executor {
   virtual void Outputs(int slot, const Bound& bound, int64_t first_row, TensorViews* views) = 0;
   // Gives back memory that the slot keeps for runs like its last ones; it will be idle.
   virtual void Trim(int slot) { (void)slot; }
+  // The next run is to be timed step by step, which costs it some readings of the clock. Any
+  // thread.
+  virtual void ProfileNextRun() {}
+  // Of the last run that was, and that ended with OK; null: of none. Any thread.
+  virtual std::shared_ptr<const RunProfile> LastProfile() const { return nullptr; }
 };
 
 }  // namespace floe::server

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "runtime/step_profile.h"
 
 namespace floe::server {
 namespace {
@@ -317,7 +318,11 @@ absl::Status PlanExecutor::Run(int index, absl::Span<const Bound* const> batch,
       Feed(InputOf(first, i), i, context);
     }
   }
-  FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context), options_.max_run_bytes));
+  const bool profiled = profiles_next_.load(std::memory_order_relaxed) &&
+                        profiles_next_.exchange(false, std::memory_order_relaxed);
+  FLOE_RETURN_IF_ERROR(
+      Limited(profiled ? RunProfiled(limits, run_rows, &context) : RunWithin(limits, &context),
+              options_.max_run_bytes));
 
   slot.shared = gathers;
   if (!gathers && !first.binding.part) return absl::OkStatus();
@@ -326,6 +331,27 @@ absl::Status PlanExecutor::Run(int index, absl::Span<const Bound* const> batch,
   for (size_t i = 0; i < first.binding.variant->signature().outputs.size(); ++i)
     FLOE_RETURN_IF_ERROR(CheckRows(first, i, context.Output(static_cast<int>(i)), run_rows));
   return absl::OkStatus();
+}
+
+absl::Status PlanExecutor::RunProfiled(const RunLimits& limits, int64_t rows,
+                                       ExecContext* context) {
+  StepProfile profile;
+  context->Observe(&profile);
+  profile.StartRun();
+  const absl::Status status = RunWithin(limits, context);
+  profile.EndRun();
+  context->Observe(nullptr);
+  if (!status.ok()) return status;
+  auto made = std::make_shared<RunProfile>();
+  *made = {rows, limits.clock->Now(), Summarise(profile)};
+  const MutexLock lock(profile_mutex_);
+  profile_ = std::move(made);
+  return status;
+}
+
+std::shared_ptr<const RunProfile> PlanExecutor::LastProfile() const {
+  const MutexLock lock(profile_mutex_);
+  return profile_;
 }
 
 void PlanExecutor::Outputs(int slot, const Bound& bound, int64_t first_row, TensorViews* views) {

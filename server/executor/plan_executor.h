@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/running.h"
 #include "kernels/cuda/device/device_gate.h"
 #include "server/executor/cost_curve.h"
@@ -64,6 +65,8 @@ class PlanExecutor : public Executor {
                    const RunLimits& limits) override;
   void Outputs(int slot, const Bound& bound, int64_t first_row, TensorViews* views) override;
   void Trim(int slot) override;
+  void ProfileNextRun() override { profiles_next_.store(true, std::memory_order_relaxed); }
+  std::shared_ptr<const RunProfile> LastProfile() const override;
 
   // Variants without a cost are never quick.
   void SetCosts(std::vector<RunCost> costs) { costs_ = std::move(costs); }
@@ -86,11 +89,15 @@ class PlanExecutor : public Executor {
 
   void BindRows(const Plan& plan, Bound* bound) const;
   absl::Status CheckRequestRows(int64_t rows) const;
+  absl::Status RunProfiled(const RunLimits& limits, int64_t rows, ExecContext* context);
 
   const Options options_;
   std::deque<Slot> slots_;
   std::vector<RunCost> costs_;
   Padding padding_;
+  std::atomic<bool> profiles_next_{false};
+  mutable Mutex profile_mutex_;
+  std::shared_ptr<const RunProfile> profile_ ABSL_GUARDED_BY(profile_mutex_);
 };
 
 }  // namespace floe::server

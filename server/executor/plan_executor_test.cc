@@ -55,6 +55,29 @@ TEST(PlanExecutor, RowsOfSeveralCallersShareARun) {
   EXPECT_THAT(c.result, ElementsAre(0, 16));
 }
 
+TEST(PlanExecutor, TheNextRunIsProfiled) {
+  Served s(kTwiceGraph);
+  const auto call = [&s](int64_t rows) {
+    FloatCall one({{Shape({rows, 2}), std::vector<float>(static_cast<size_t>(2 * rows), 1)}});
+    s.scheduler->Submit(one.MakeRequest(s.model));
+    s.Drain();
+    EXPECT_THAT(one.result, testing::Each(2));
+  };
+  call(1);
+  EXPECT_EQ(s.executor->LastProfile(), nullptr) << "nobody asked";
+  s.executor->ProfileNextRun();
+  call(3);
+  const auto profile = s.executor->LastProfile();
+  ASSERT_NE(profile, nullptr);
+  EXPECT_EQ(profile->rows, 3);
+  EXPECT_EQ(profile->report.runs, 1);
+  ASSERT_FALSE(profile->report.steps.empty());
+  EXPECT_FALSE(profile->report.steps[0].op.empty());
+  EXPECT_GT(profile->report.run_us, 0);
+  call(2);
+  EXPECT_EQ(s.executor->LastProfile(), profile) << "one run was asked for";
+}
+
 TEST(PlanExecutor, ARunBeyondItsMemoryIsRefusedAndOthersAreNot) {
   Served s(kOuterGraph, {.max_rows = 8, .max_run_bytes = 1 << 20});
   const auto outer = [&s](int64_t n) {

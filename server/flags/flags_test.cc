@@ -213,7 +213,7 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
        "--gpu_memory_limit=50%", "--on_device_error=cpu", "--grpc_max_message_bytes=4096",
        "--enable_serialization_as_tensor_content", "--enable_health_watch=false",
        "--enable_config_rpcs=false", "--grpc_channel_arguments=a=1,b=2", "--log_level=debug",
-       "--log_format=json"});
+       "--log_format=json", "--admin_socket_path=/run/a", "--auth_tokens_file=/t"});
   ASSERT_TRUE(p.command) << p.err;
   const ServerConfig& c = p.command->config;
   EXPECT_EQ(c.server.port, 5);
@@ -223,6 +223,8 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
   EXPECT_EQ(c.server.bind_address, "10.0.0.1");
   EXPECT_TRUE(c.server.insecure_public);
   EXPECT_EQ(c.server.grpc_socket_path, "/run/s");
+  EXPECT_EQ(c.server.admin_socket_path, "/run/a");
+  EXPECT_EQ(c.server.auth.tokens_file, "/t");
   EXPECT_EQ(c.cpu.gemm, "openblas");
   EXPECT_EQ(c.backend, Backend::kCuda);
   EXPECT_EQ(c.gpu_memory_limit.percent, 50);

@@ -16,7 +16,8 @@ struct Flag {
 };
 
 constexpr char kNoRest[] = "the REST API needs no threads of its own";
-constexpr char kNoCors[] = "no other site's pages may call this server";
+constexpr char kNoCors[] =
+    "server.cors_origins in floe.yaml names the sites whose pages may call this server";
 constexpr char kNoLite[] = "TensorFlow Lite models are not served";
 constexpr char kNoGpu[] = "floed has its own kernels; see --backend and --gpu_memory_limit";
 constexpr char kOwnCode[] = "models run on floe's own code, not TensorFlow's";
@@ -42,7 +43,6 @@ constexpr Flag kFlags[] = {
     {"mixed_precision", FlagKind::kText, "models run with the dtypes of their graphs"},
     {"use_saved_model", FlagKind::kSwitch, "the format is detected from the file"},
     {"remove_unused_fields_from_bundle_metagraph", FlagKind::kSwitch, kOwnGraph},
-    {"enable_signature_method_name_check", FlagKind::kSwitch, "only Predict is offered"},
     {"prefer_tflite_model", FlagKind::kSwitch, kNoLite},
     {"use_tflite_model", FlagKind::kSwitch, kNoLite},
     {"num_tflite_pools", FlagKind::kInteger, kNoLite},

@@ -89,6 +89,7 @@ TEST_F(TfsFlagsTest, EveryFlagOfTfServingInEverySpelling) {
     EXPECT_EQ(c.server.grpc_socket_path, "/run/s");
     EXPECT_EQ(c.server.grpc_channel_arguments, "a=1");
     EXPECT_EQ(c.reply, ReplyFormat::kContent);
+    EXPECT_TRUE(c.server.enable_signature_method_name_check);
     EXPECT_EQ(c.lifecycle.model_config_file_poll_wait_seconds, 2);
     EXPECT_EQ(c.lifecycle.num_load_threads, 2);
     EXPECT_EQ(c.lifecycle.max_num_load_retries, 3);

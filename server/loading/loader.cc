@@ -194,10 +194,12 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
   prepared.setup.options.end_threads = options.end_threads;
   const int64_t bytes =
       static_cast<int64_t>(prepared.model->weight_bytes()) + prepared.setup.memory_bytes;
-  return std::make_shared<LocalServed>(
+  auto served = std::make_shared<LocalServed>(
       std::move(prepared.model), config.reply.value_or(options.default_reply),
       std::move(prepared.setup.executor), std::move(prepared.setup.options),
       std::move(prepared.file), bytes, source.identity, std::move(prepared.place));
+  served->set_log_one_in(config.log_one_in);
+  return served;
 }
 
 // Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.

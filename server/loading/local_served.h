@@ -15,8 +15,9 @@
 
 namespace floe::server {
 
+// One class: what a loaded version is, as callers, its host and statistics see it.
 // Threading: any thread. Stop() before the last handle goes: the queue's threads cannot end
-// themselves.
+// themselves. One class: it hands on what the scheduler and the executor offer.
 class LocalServed : public ServedModel {
  public:
   // `file`: the memory of a mapped file in which weights lie. `memory_bytes`: of weights and plans.
@@ -33,9 +34,15 @@ class LocalServed : public ServedModel {
 
   const ModelHandle& model() const override { return model_; }
   ReplyFormat reply_format() const override { return reply_; }
+  int64_t log_one_in() const override { return log_one_in_; }
+  void set_log_one_in(int64_t one_in) { log_one_in_ = one_in; }  // before it serves
   void Submit(Request request) override { scheduler_.Submit(std::move(request)); }
   void CountRefused(const Inference& asked, absl::StatusCode code) override {
     scheduler_.CountRefused(asked, code);
+  }
+  void ProfileNextRun() override { scheduler_.executor().ProfileNextRun(); }
+  std::shared_ptr<const RunProfile> LastProfile() const override {
+    return scheduler_.executor().LastProfile();
   }
   Scheduler& scheduler() { return scheduler_; }
   // Logs what went wrong of late. Called now and then, by one thread.
@@ -58,6 +65,7 @@ class LocalServed : public ServedModel {
   const std::optional<FileIdentity> identity_;
   const ModelHandle model_;
   const ReplyFormat reply_;
+  int64_t log_one_in_ = 0;
   Scheduler scheduler_;
   IncidentLog incidents_;
 };

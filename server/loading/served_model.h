@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "config/config.h"
 #include "runtime/model.h"
+#include "runtime/profile_report.h"
 #include "server/request/request.h"
 
 namespace floe::server {
@@ -18,6 +19,8 @@ class ServedModel {
   virtual const ModelHandle& model() const = 0;
   // How replies hold numbers where neither the caller nor the server says.
   virtual ReplyFormat reply_format() const = 0;
+  // One of so many requests is written to the request log; 0: none.
+  virtual int64_t log_one_in() const { return 0; }
   // Takes the request in every case; request.complete reports refusals too (RESOURCE_EXHAUSTED when
   // full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
   virtual void Submit(Request request) = 0;
@@ -26,6 +29,9 @@ class ServedModel {
   virtual void CountRefused(const Inference& asked, absl::StatusCode code) {
     (void)asked, (void)code;
   }
+  // Times the next run step by step, and the last one that was; as of Executor.
+  virtual void ProfileNextRun() {}
+  virtual std::shared_ptr<const RunProfile> LastProfile() const { return nullptr; }
 };
 using ServedHandle = std::shared_ptr<ServedModel>;
 

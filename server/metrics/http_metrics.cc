@@ -73,7 +73,7 @@ void AddMetricsRoutes(const ApiContext& context, const MetricNames& names, HttpR
     HttpRoute route;
     route.method = "GET";
     route.pattern = path;
-    route.role = MethodRole::kHealth;
+    route.role = MethodRole::kModels;
     route.open = [source, shown](const HttpHead& head, std::shared_ptr<HttpResponder> responder) {
       const std::string* const accept = head.Field("accept");
       const MetricFormat format = MetricFormatOf(accept == nullptr ? "" : *accept);

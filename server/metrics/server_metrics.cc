@@ -119,6 +119,14 @@ void OwnWriter::Connections() {
     by_cause("floe_calls_refused_total", "gRPC calls that were refused, beyond a limit.",
              calls.refused_by);
   }
+  if (context_.server.auth) {
+    const AuthInfo auth = context_.server.auth();
+    by_cause("floe_auth_refused_total", "Calls that their callers may not make, by cause.",
+             auth.refused_by);
+    Gauge("floe_auth_tokens", "Tokens that have not expired.", auth.tokens);
+    Gauge("floe_auth_ok", "0 when the file of tokens has newer content that cannot be used.",
+          auth.error.empty() ? 1.0 : 0.0);
+  }
   if (!context_.server.tls) return;
   const TlsInfo tls = context_.server.tls();
   Gauge("floe_certificate_expiry_timestamp_seconds",

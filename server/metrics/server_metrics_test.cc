@@ -31,6 +31,7 @@ class ServerMetricsTest : public testing::Test {
     };
     context_.server.calls = [] { return CallCounts{2, 300, {{"memory", 5}}}; };
     context_.server.tls = [this] { return tls_; };
+    context_.server.auth = [this] { return AuthInfo{4, auth_error_, {{"role", 6}}}; };
     context_.memory = &memory_;
   }
 
@@ -69,6 +70,7 @@ class ServerMetricsTest : public testing::Test {
 
   FakeRegistry registry_;
   HealthState health_;
+  std::string auth_error_;
   TlsInfo tls_{"CN=floe", 1893456000, ""};
   MemoryBudget memory_{1 << 20};
   ApiContext context_{registry_, health_};
@@ -83,6 +85,7 @@ TEST_F(ServerMetricsTest, ShowsTheServer) {
         "floe_connections_ended_total{cause=\"idle\"} 30\n", "floe_calls 2\n",
         "floe_call_bytes 300\n", "floe_calls_refused_total{cause=\"memory\"} 5\n",
         "floe_certificate_expiry_timestamp_seconds 1893456000\n", "floe_certificate_ok 1\n",
+        "floe_auth_refused_total{cause=\"role\"} 6\n", "floe_auth_tokens 4\n", "floe_auth_ok 1\n",
         "floe_config_generation 3\n", "floe_config_last_reload_successful 1\n",
         "floe_memory_limit_bytes 1048576\n", "floe_device_ok{device=\"cuda:0\"} 1\n"})
     EXPECT_THAT(text, HasSubstr(line));
@@ -91,11 +94,13 @@ TEST_F(ServerMetricsTest, ShowsTheServer) {
 TEST_F(ServerMetricsTest, ShowsWhatIsWrong) {
   registry_.config.last_error = absl::InvalidArgumentError("no");
   tls_.error = "the certificate expired";
+  auth_error_ = "tokens:1: nonsense";
   registry_.backend.devices[0].error = absl::UnavailableError("lost");
   health_.Set("", ServingStatus::kServing);
   const std::string text = Text();
-  for (const char* line : {"floe_config_last_reload_successful 0\n", "floe_certificate_ok 0\n",
-                           "floe_device_ok{device=\"cuda:0\"} 0\n", "floe_ready 1\n"})
+  for (const char* line :
+       {"floe_config_last_reload_successful 0\n", "floe_certificate_ok 0\n", "floe_auth_ok 0\n",
+        "floe_device_ok{device=\"cuda:0\"} 0\n", "floe_ready 1\n"})
     EXPECT_THAT(text, HasSubstr(line));
 }
 

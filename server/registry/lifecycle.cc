@@ -89,6 +89,10 @@ Work Lifecycle::Step(TimePoint now, std::vector<Ended>* ended) {
     stepped.insert(names.begin(), names.end());
     const size_t before = ended->size();
     more = reloads_.Advance(now, ended);
+    for (size_t i = before; i < ended->size(); ++i) {
+      const Ended& one = (*ended)[i];
+      config_.Note({config_.generation, now, one.transaction->wanted.who, one.changes, one.status});
+    }
     if (!more) break;
     for (const std::string& name : reloads_.involved())
       if (const auto it = models_.find(name); it != models_.end())

@@ -54,8 +54,9 @@ class Lifecycle {
   // Other configurations; Step says how they went.
   Reloads& reloads() { return reloads_; }
   // How a change went that did not get as far as models.
-  void NoteReload(const absl::Status& status) {
+  void NoteReload(const absl::Status& status, const std::string& who, TimePoint now) {
     config_.last_error = status;
+    if (!status.ok()) config_.Note({config_.generation, now, who, "", status});
     changes_.config = true;
   }
 

@@ -112,7 +112,9 @@ void LocalRegistry::StartReload(ReloadRequest request, ReloadDone done) {
 }
 
 void LocalRegistry::NoteReload(const absl::Status& status) {
-  manager_.Post([status](Lifecycle* lifecycle) { lifecycle->NoteReload(status); });
+  manager_.Post([status, now = options_.clock->Now()](Lifecycle* lifecycle) {
+    lifecycle->NoteReload(status, "the configuration file", now);
+  });
 }
 
 void LocalRegistry::StopReloading() {

@@ -75,11 +75,25 @@ struct AbandonedWork {
   int64_t threads = 0;  // in those runs; more where runs are split over several
 };
 
-// The active configuration, and how the last attempt to change it went.
+// An attempt to change the configuration.
+struct ConfigChange {
+  int64_t generation = 0;  // that is active since then
+  TimePoint when;
+  std::string who;     // as of ReloadRequest
+  std::string what;    // changed; "": nothing did
+  absl::Status error;  // of one that failed
+};
+
+// The active configuration, and how the last attempts to change it went.
 struct ConfigState {
+  static constexpr size_t kMostChanges = 20;
+
   int64_t generation = 1;   // of the active configuration; each Reload that succeeds adds one
   absl::Status last_error;  // of the last Reload; OK after one that succeeded
   std::vector<ModelConfig> models;
+  std::vector<ConfigChange> changes = {};  // the last kMostChanges since the start, oldest first
+
+  void Note(ConfigChange change);
 };
 
 // A change of the configuration to these models, all of it or nothing. Versions are scanned for at

@@ -59,6 +59,30 @@ TEST(Reload, OneErrorAndNothingChanges) {
   EXPECT_EQ(world.lifecycle().config().models[0].name, "a");
 }
 
+TEST(Reload, AttemptsAreNoted) {
+  LifecycleWorld world({TestModel("a")});
+  for (const char* path : {"/a", "/b", "/c"}) world.Put(path, 1);
+  world.Finish();
+  EXPECT_TRUE(world.lifecycle().config().changes.empty());
+  world.Break("c", 1, kBadModel);
+  world.Reload({TestModel("b")});
+  world.Finish();
+  world.Reload({TestModel("c")});
+  world.Finish();
+  const ConfigState& config = world.lifecycle().config();
+  ASSERT_EQ(config.changes.size(), 2u);
+  EXPECT_EQ(config.changes[0].generation, 2);
+  EXPECT_EQ(config.changes[0].who, "the server");
+  EXPECT_THAT(config.changes[0].what, AllOf(HasSubstr("a"), HasSubstr("b")));
+  EXPECT_TRUE(config.changes[0].error.ok());
+  EXPECT_EQ(config.changes[1].generation, 2) << "that of before stays active";
+  EXPECT_EQ(config.changes[1].error, config.last_error);
+  ConfigState full;
+  for (int i = 0; i < 100; ++i) full.Note({i, {}, "", "", {}});
+  ASSERT_EQ(full.changes.size(), ConfigState::kMostChanges);
+  EXPECT_EQ(full.changes.back().generation, 99);
+}
+
 TEST(Reload, MistakesAreFoundBeforeAnythingIsLoaded) {
   ServingWorld world(TestModel("a"));
   ModelConfig none = TestModel("b"), empty = TestModel("c");

@@ -55,6 +55,11 @@ absl::Status CheckGeneration(int64_t expected, int64_t active) {
                                          "; look at it again before replacing it"));
 }
 
+void ConfigState::Note(ConfigChange change) {
+  if (changes.size() == kMostChanges) changes.erase(changes.begin());
+  changes.push_back(std::move(change));
+}
+
 ModelState& ModelNamed(const std::string& name, ModelStates* models) {
   ModelState& model = (*models)[name];
   model.name = name;

@@ -21,6 +21,7 @@ namespace floe::server {
 //
 // Threading: any thread may call Submit. It has threads of its own: the workers, one that ends late
 // requests, and one that answers those. With no workers there are none, and Step() does the work.
+// One class: requests go in, and the other methods end it or tell how its work goes on.
 class Scheduler {
  public:
   using Options = SchedulerOptions;
@@ -61,6 +62,7 @@ class Scheduler {
   void CountRefused(const Inference& asked, absl::StatusCode code) {
     CountFailed(asked, absl::Status(code, ""));
   }
+  Executor& executor() const { return *state_.executor; }
 
   // Gives back what slots keep between runs, of those idle for a minute at `now`, or for a second
   // when only the warm-up has used them. Called now and then.

@@ -17,6 +17,8 @@ struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 
 namespace floe::server {
 
+class Access;
+
 // When connections end by themselves; zero: never.
 struct ConnectionTimes {
   Duration idle = Duration::zero();  // without a call
@@ -36,6 +38,8 @@ struct TransportOptions {
   ConnectionLimits connections;
   // How long Shutdown serves clients that were asked to leave and still send calls.
   Duration time_to_leave = std::chrono::seconds(2);
+  // Says who callers are, and outlives the transport. Null: nobody asks.
+  const Access* access = nullptr;
 };
 
 // How a listener proves who it is, and whom it asks for the same. `context` gives OpenSSL's for a
@@ -49,7 +53,8 @@ struct ListenerSpec {
   // replaced), "unix-abstract:name", "fd:N" (ListenSocket).
   std::string address;
   TlsSpec tls = {};
-  ListenerRoles roles = {};  // to whom calls that come by it are offered
+  ListenerRoles roles = {};    // to whom calls that come by it are offered
+  bool for_operators = false;  // ConnectionFacts::to_admin_listener
 };
 
 // Threading: Start, then from any thread addresses() and connections(); Shutdown once or more, from

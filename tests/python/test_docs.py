@@ -36,6 +36,7 @@ echo $! >{pid}
 for _ in $(seq {tries}); do
   kill -0 "$(cat {pid})" || {{ cat {log}; exit 1; }}
   {floectl} status --target 127.0.0.1:{port} >/dev/null 2>&1 && exit 0
+  {curl} -sf http://127.0.0.1:{port}/readyz >/dev/null 2>&1 && exit 0  # where status needs a role
   sleep 0.1
 done
 cat {log}
@@ -46,7 +47,7 @@ target=(--target 127.0.0.1:{port})
 case " $* " in
   " bench "*" --target "*) target=(--seconds 0.1) ;;
   *" --target "*) target=() ;;
-  " status "* | " log-level "* | " predict "* | " config show "* | " config apply "*) ;;
+  " status "* | " log-level "* | " load "* | " unload "* | " reload "* | " predict "* | " config show "* | " config apply "*) ;;
   " bench "* | " profile "*) exec {floectl} "$@" --seconds 0.1 ;;
   *) exec {floectl} "$@" ;;
 esac

@@ -193,10 +193,6 @@ def test_list_of_models(server):
     assert all(model["model_version_status"][0]["state"] == "AVAILABLE" for model in models)
 
 
-def test_classify_says_what_to_do(server):
-    reply = post(server, "/v1/models/mnist_conv:classify", {"examples": []})
-    assert reply.status_code == 501 and ":predict" in reply.json()["error"]
-
 
 # ---- HTTP
 

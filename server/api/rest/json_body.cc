@@ -125,6 +125,18 @@ absl::Status JsonBody::Skip(JsonValue value, int depth, JsonPath* path) {
   return error == SUCCESS ? absl::OkStatus() : Malformed(error, path);
 }
 
+absl::Status ReadJsonName(const char* name, JsonValue value, std::string* out) {
+  std::string_view text;
+  if (value.get_string().get(text) == SUCCESS) return *out = std::string(text), absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": ", DescribeJson(value), " where a string belongs"));
+}
+
+absl::Status OnceInJson(const char* name, bool* seen) {
+  if (!std::exchange(*seen, true)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the body has '", name, "' twice"));
+}
+
 std::string_view JsonToken(JsonValue value) {
   const std::string_view raw = value.raw_json_token();
   return raw.substr(0, raw.find_last_not_of(" \t\r\n") + 1);

@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "base/memory_budget.h"
+#include "base/status.h"
 #include "server/api/rest/json_text.h"
 
 namespace floe::server {
@@ -67,6 +68,25 @@ class JsonBody {
   simdjson::ondemand::document document_;
   bool is_open_ = false;
 };
+
+// Calls visit(key, value) for each field. After an error of simdjson's nothing more can be read.
+template <typename Visit>
+absl::Status ForEachJsonField(simdjson::ondemand::object& fields, JsonBody* body,
+                              const JsonPath* path, Visit visit) {
+  for (auto item : fields) {
+    simdjson::ondemand::field field;
+    std::string_view key;
+    if (const auto error = std::move(item).get(field)) return body->Malformed(error, path);
+    if (const auto error = field.unescaped_key().get(key)) return body->Malformed(error, path);
+    FLOE_RETURN_IF_ERROR(visit(key, field.value()));
+  }
+  return absl::OkStatus();
+}
+
+// The string that a body's field `name` is to have.
+absl::Status ReadJsonName(const char* name, JsonValue value, std::string* out);
+// INVALID_ARGUMENT: the body's field `name` was seen before.
+absl::Status OnceInJson(const char* name, bool* seen);
 
 // "the string 'abc'", "the number 1.5", "a list": what is there instead of what was expected.
 std::string DescribeJson(JsonValue value);

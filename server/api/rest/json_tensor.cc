@@ -49,7 +49,38 @@ bool RoundsTwice(double value) {
          std::abs(value) < std::numeric_limits<float>::min();
 }
 
-bool ReadFloat(JsonValue value, float* out) {
+// False: it is none, or out of range.
+template <typename T>
+bool ReadNumber(JsonValue value, T* out) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value.get_bool().get(*out) == SUCCESS;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return value.get_double().get(*out) == SUCCESS || ReadNonFinite(JsonToken(value), out);
+  } else if constexpr (std::is_same_v<T, float>) {
+    return ReadJsonFloat(value, out);
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    return value.get_uint64().get(*out) == SUCCESS;
+  } else if constexpr (std::is_integral_v<T>) {
+    int64_t number;
+    if (value.get_int64().get(number) != SUCCESS || !std::in_range<T>(number)) return false;
+    *out = static_cast<T>(number);
+    return true;
+  } else {
+    float number;
+    if (!ReadJsonFloat(value, &number)) return false;
+    *out = T(number);
+    return !std::isinf(static_cast<float>(*out)) || std::isinf(number);
+  }
+}
+
+std::string Article(DType dtype) {
+  const std::string name = DTypeName(dtype);
+  return absl::StrCat(name[0] == 'i' || name[0] == 'u' ? "an " : "a ", name);
+}
+
+}  // namespace
+
+bool ReadJsonFloat(JsonValue value, float* out) {
   double number;
   if (value.get_double().get(number) != SUCCESS) {
     if (!ReadNonFinite(JsonToken(value), &number)) return false;
@@ -64,37 +95,6 @@ bool ReadFloat(JsonValue value, float* out) {
   }
   return !std::isinf(*out);
 }
-
-// False: it is none, or out of range.
-template <typename T>
-bool ReadNumber(JsonValue value, T* out) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return value.get_bool().get(*out) == SUCCESS;
-  } else if constexpr (std::is_same_v<T, double>) {
-    return value.get_double().get(*out) == SUCCESS || ReadNonFinite(JsonToken(value), out);
-  } else if constexpr (std::is_same_v<T, float>) {
-    return ReadFloat(value, out);
-  } else if constexpr (std::is_same_v<T, uint64_t>) {
-    return value.get_uint64().get(*out) == SUCCESS;
-  } else if constexpr (std::is_integral_v<T>) {
-    int64_t number;
-    if (value.get_int64().get(number) != SUCCESS || !std::in_range<T>(number)) return false;
-    *out = static_cast<T>(number);
-    return true;
-  } else {
-    float number;
-    if (!ReadFloat(value, &number)) return false;
-    *out = T(number);
-    return !std::isinf(static_cast<float>(*out)) || std::isinf(number);
-  }
-}
-
-std::string Article(DType dtype) {
-  const std::string name = DTypeName(dtype);
-  return absl::StrCat(name[0] == 'i' || name[0] == 'u' ? "an " : "a ", name);
-}
-
-}  // namespace
 
 JsonTensor::JsonTensor(DType dtype, JsonBody* body, InputStorage* storage)
     : dtype_(dtype),
@@ -182,7 +182,7 @@ absl::Status JsonTensor::ReadString(JsonValue value, JsonPath* path) {
   json_type type = json_type::number;
   if (value.type().get(type) != SUCCESS) type = json_type::number;
   if (type == json_type::object) {
-    FLOE_RETURN_IF_ERROR(ReadBase64(value, path, &out));
+    FLOE_RETURN_IF_ERROR(ReadBase64(value, &body_, path, &out));
   } else if (type == json_type::string) {
     std::string_view text;
     if (const auto error = value.get_string().get(text)) return body_.Malformed(error, path);
@@ -195,15 +195,16 @@ absl::Status JsonTensor::ReadString(JsonValue value, JsonPath* path) {
   return Charge(static_cast<int64_t>(out.size()));
 }
 
-absl::Status JsonTensor::ReadBase64(JsonValue value, JsonPath* path, std::string* out) {
+absl::Status JsonTensor::ReadBase64(JsonValue value, JsonBody* body, JsonPath* path,
+                                    std::string* out) {
   simdjson::ondemand::object object;
-  if (const auto error = value.get_object().get(object)) return body_.Malformed(error, path);
+  if (const auto error = value.get_object().get(object)) return body->Malformed(error, path);
   int fields = 0;
   for (auto item : object) {
     simdjson::ondemand::field field;
     std::string_view key, text;
-    if (const auto error = std::move(item).get(field)) return body_.Malformed(error, path);
-    if (const auto error = field.unescaped_key().get(key)) return body_.Malformed(error, path);
+    if (const auto error = std::move(item).get(field)) return body->Malformed(error, path);
+    if (const auto error = field.unescaped_key().get(key)) return body->Malformed(error, path);
     if (++fields > 1 || key != kBase64Key || field.value().get_string().get(text) != SUCCESS)
       return absl::InvalidArgumentError(
           absl::StrCat(path->Text(), ": an object where a string belongs; bytes are sent as ",

@@ -41,6 +41,8 @@ class JsonTensor {
   int64_t elements() const { return size_; }
   const Shape::Dims& dims() const { return dims_; }
 
+  // The bytes that {"b64": "..."} stands for, into `out`.
+  static absl::Status ReadBase64(JsonValue value, JsonBody* body, JsonPath* path, std::string* out);
   // The text of a JSON string that stands for bytes, in base64, into `out`.
   static absl::Status FromBase64(std::string_view text, const JsonPath& path, std::string* out);
 
@@ -53,7 +55,6 @@ class JsonTensor {
   absl::Status ReadNumbers(simdjson::ondemand::array array, JsonPath* path, int64_t* count);
   absl::Status ReadOne(JsonValue value, JsonPath* path);
   absl::Status ReadString(JsonValue value, JsonPath* path);
-  absl::Status ReadBase64(JsonValue value, JsonPath* path, std::string* out);
   absl::Status CloseDim(size_t depth, int64_t count, const JsonPath& path);
   absl::Status Grow();
   absl::Status Charge(int64_t bytes);
@@ -71,5 +72,8 @@ class JsonTensor {
   std::unique_ptr<std::byte[]> numbers_;
   std::unique_ptr<std::string[]> strings_;
 };
+
+// Rounded once; NaN, Infinity and -Infinity, too. False: it is no number, or out of range.
+bool ReadJsonFloat(JsonValue value, float* out);
 
 }  // namespace floe::server

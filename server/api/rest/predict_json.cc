@@ -24,7 +24,7 @@ using simdjson::ondemand::object;
 
 constexpr char kInstances[] = "instances", kInputs[] = "inputs";
 constexpr char kSignatureName[] = "signature_name";
-constexpr char kBase64Key[] = "b64";
+constexpr char kBase64Field[] = "b64";
 
 bool IsObject(JsonValue value) {
   json_type type;
@@ -37,43 +37,16 @@ struct PredictFieldsJson {
   bool instances = false, inputs = false;
 };
 
-absl::Status ReadSignatureName(JsonValue value, std::string* name) {
-  std::string_view text;
-  if (value.get_string().get(text) == SUCCESS) return *name = std::string(text), absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("signature_name: ", DescribeJson(value), " where a string belongs"));
-}
-
-absl::Status Once(const char* name, bool* seen) {
-  if (!std::exchange(*seen, true)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the body has '", name, "' twice"));
-}
-
-// Calls visit(key, value) for each field.
-template <typename Visit>
-absl::Status ForEachField(object& fields, JsonBody* body, const JsonPath* path, Visit visit) {
-  for (auto item : fields) {
-    simdjson::ondemand::field field;
-    std::string_view key;
-    if (const auto error = std::move(item).get(field)) return body->Malformed(error, path);
-    if (const auto error = field.unescaped_key().get(key)) return body->Malformed(error, path);
-    FLOE_RETURN_IF_ERROR(visit(key, field.value()));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadTopLevel(JsonBody* body, PredictFieldsJson* out) {
   object fields;
   FLOE_RETURN_IF_ERROR(body->Fields(&fields));
-  FLOE_RETURN_IF_ERROR(ForEachField(fields, body, nullptr,
-                                    [out](std::string_view key, JsonValue value) -> absl::Status {
-                                      if (key == kInstances)
-                                        return Once(kInstances, &out->instances);
-                                      if (key == kInputs) return Once(kInputs, &out->inputs);
-                                      if (key == kSignatureName)
-                                        return ReadSignatureName(value, &out->signature);
-                                      return absl::OkStatus();
-                                    }));
+  FLOE_RETURN_IF_ERROR(ForEachJsonField(
+      fields, body, nullptr, [out](std::string_view key, JsonValue value) -> absl::Status {
+        if (key == kInstances) return OnceInJson(kInstances, &out->instances);
+        if (key == kInputs) return OnceInJson(kInputs, &out->inputs);
+        if (key == kSignatureName) return ReadJsonName(kSignatureName, value, &out->signature);
+        return absl::OkStatus();
+      }));
   if (out->instances != out->inputs) return absl::OkStatus();
   return absl::InvalidArgumentError(
       out->inputs ? "the body has both 'instances' and 'inputs'; send one of them"
@@ -128,7 +101,7 @@ class InputsJson {
     is_rows_ = false;
     object fields;
     if (const auto error = value.get_object().get(fields)) return body_.Malformed(error, &path);
-    return ForEachField(fields, &body_, &path, [&](std::string_view key, JsonValue one) {
+    return ForEachJsonField(fields, &body_, &path, [&](std::string_view key, JsonValue one) {
       return ReadColumn(key, one, &path);
     });
   }
@@ -161,7 +134,7 @@ class InputsJson {
     object fields;
     size_t count = 0;
     if (single_ < 0 || taken()[static_cast<size_t>(single_)].type.dtype != DType::kString ||
-        asked_.signature->FindInput(kBase64Key) >= 0)
+        asked_.signature->FindInput(kBase64Field) >= 0)
       return false;
     if (!IsObject(value)) return false;
     if (const auto error = value.get_object().get(fields)) return body_.Malformed(error, path);
@@ -170,7 +143,7 @@ class InputsJson {
       return absl::InvalidArgumentError(
           absl::StrCat(path->Text(), ": an object without fields is no value"));
     if (count != 1) return false;
-    const auto found = fields.find_field(kBase64Key).error();
+    const auto found = fields.find_field(kBase64Field).error();
     if (found != SUCCESS && found != simdjson::NO_SUCH_FIELD) return body_.Malformed(found, path);
     if (const auto error = fields.reset().error()) return body_.Malformed(error, path);
     return found == SUCCESS;
@@ -222,7 +195,7 @@ class InputsJson {
       return absl::InvalidArgumentError(absl::StrCat(
           path->Text(), ": ", DescribeJson(value), " where an object belongs, as instances[0] is"));
     if (const auto error = value.get_object().get(fields)) return body_.Malformed(error, path);
-    FLOE_RETURN_IF_ERROR(ForEachField(
+    FLOE_RETURN_IF_ERROR(ForEachJsonField(
         fields, &body_, path,
         [&](std::string_view key, JsonValue one) { return ReadNamed(key, one, row, path); }));
     for (size_t i = 0; i < tensors_.size(); ++i)
@@ -366,7 +339,7 @@ absl::Status DecodePredictJson(std::string_view bytes, const ModelSpec& spec,
   InputsJson inputs(&body, asked);
   object fields;
   FLOE_RETURN_IF_ERROR(body.Fields(&fields));
-  FLOE_RETURN_IF_ERROR(ForEachField(
+  FLOE_RETURN_IF_ERROR(ForEachJsonField(
       fields, &body, nullptr, [&](std::string_view key, JsonValue value) -> absl::Status {
         if (key == kInstances) return inputs.ReadRows(value);
         if (key == kInputs) return inputs.ReadColumns(value);

@@ -22,6 +22,12 @@ constexpr int64_t kMostRatio = 200;
 // JSON of this size takes less than a millisecond to read.
 constexpr size_t kSmallJson = size_t{32} << 10;
 
+// "1.5" of "1500" microseconds.
+double Millis(const std::string& micros) {
+  int64_t number = 0;
+  return absl::SimpleAtoi(micros, &number) ? static_cast<double>(number) / 1000 : 0;
+}
+
 // Threading: HttpHandler on the connection's thread, then Responder on any.
 class RestCall : public HttpHandler,
                  public Responder,
@@ -53,7 +59,14 @@ class RestCall : public HttpHandler,
     } else {
       reply = ErrorReply(status);
     }
-    for (const auto& [name, value] : trailers) reply.fields.emplace_back(name, value);
+    std::string timing;  // as browsers show it, in milliseconds
+    for (const auto& [name, value] : trailers) {
+      reply.fields.emplace_back(name, value);
+      if (name == kQueueTimeKey || name == kRunTimeKey)
+        absl::StrAppend(&timing, timing.empty() ? "" : ", ",
+                        name == kQueueTimeKey ? "queue" : "run", ";dur=", Millis(value));
+    }
+    if (!timing.empty()) reply.fields.emplace_back("Server-Timing", std::move(timing));
     responder_->Send(std::move(reply));
   }
   using Responder::Finish;
@@ -67,12 +80,15 @@ class RestCall : public HttpHandler,
   RestReplyForm form_;
 };
 
-CallHead HeadOf(const HttpHead& head, const RestOptions& options) {
+}  // namespace
+
+CallHead CallHeadOf(const HttpHead& head, const RestOptions& options) {
   CallHead call;
   call.path = head.path;
   call.peer = head.peer;
   call.local = head.local;
   call.roles = head.roles;
+  call.caller = head.caller;
   call.principal = head.principal;
   call.arrived = head.arrived;
   const TimePoint now = head.arrived == TimePoint::min() ? Clock::Steady().Now() : head.arrived;
@@ -81,8 +97,6 @@ CallHead HeadOf(const HttpHead& head, const RestOptions& options) {
   for (const auto& [name, value] : head.fields) AddMetadata(name, value, &call);
   return call;
 }
-
-}  // namespace
 
 absl::StatusOr<BodyPacking> PackingOf(const HttpHead& head) {
   const std::string* const encoding = head.Field("content-encoding");
@@ -119,7 +133,7 @@ HttpRoute InferenceRoute(std::string pattern, const OpenInference& door, const R
                    std::shared_ptr<HttpResponder> responder) -> std::shared_ptr<HttpHandler> {
     auto call = std::make_shared<RestCall>(std::move(responder));
     const absl::StatusOr<std::shared_ptr<CallHandler>> opened =
-        door(HeadOf(head, options), call,
+        door(CallHeadOf(head, options), call,
              [&](CodecPlace* place) { return open(head, call->form(), place); });
     if (!opened.ok()) return call->Finish(opened.status()), nullptr;
     call->set_call(*opened);

@@ -17,6 +17,9 @@ struct RestOptions {
   Duration timeout = std::chrono::seconds(30);  // of an inference
 };
 
+// The request as a call of gRPC, with the shorter of both deadlines.
+CallHead CallHeadOf(const HttpHead& head, const RestOptions& options);
+
 // How a body is packed, by Content-Encoding.
 enum class BodyPacking : uint8_t { kNone, kZlib };
 // UNIMPLEMENTED for other encodings than gzip, deflate and identity.

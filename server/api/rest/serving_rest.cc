@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "server/api/methods.h"
+#include "server/api/rest/examples_json.h"
 #include "server/api/rest/json_text.h"
 #include "server/api/rest/predict_json.h"
 #include "server/api/rest/rest.h"
@@ -48,6 +49,32 @@ class PredictJsonCodec : public InferCodec {
 
  private:
   const std::unique_ptr<PredictTarget> target_;
+};
+
+// Classify and regress.
+class ExamplesJsonCodec : public InferCodec {
+ public:
+  ExamplesJsonCodec(std::unique_ptr<RestTarget> target, const ExampleCall& call)
+      : target_(std::move(target)), call_(call) {}
+
+  absl::Status Decode(std::string_view message, FindServed find, Inference* asked) override {
+    asked->door =
+        call_.method == ExampleMethod::kClassify ? Door::kHttpClassify : Door::kHttpRegress;
+    std::string unpacked;
+    FLOE_ASSIGN_OR_RETURN(message, target_->Unpacked(message, &asked->storage, &unpacked));
+    return DecodeExamplesJson(message, target_->spec(), call_, target_->memory, find, asked);
+  }
+
+  absl::Status Encode(const Inference& asked, Outputs outputs, std::string* reply) override {
+    return EncodeExamplesJson(asked, outputs, call_.method, target_->memory, reply);
+  }
+
+  bool IsSlow(std::string_view message) const override { return target_->IsSlow(message.size()); }
+  bool HasReplyLimit() const override { return false; }
+
+ private:
+  const std::unique_ptr<RestTarget> target_;
+  const ExampleCall call_;
 };
 
 HttpReply ReplyOf(const absl::StatusOr<std::string>& body) {
@@ -95,9 +122,10 @@ absl::StatusOr<std::string> MetadataJson(const ModelRegistry& registry, const Mo
                       ",\n\"metadata\": {\"signature_def\": ", signatures, "}\n}\n");
 }
 
-absl::StatusOr<std::string> ListJson(const ModelRegistry& registry) {
+absl::StatusOr<std::string> ListJson(const ModelRegistry& registry, const Caller& caller) {
   std::vector<std::string> names;
-  for (const ModelConfig& model : registry.CurrentConfig().models) names.push_back(model.name);
+  for (const ModelConfig& model : registry.CurrentConfig().models)
+    if (caller.Sees(model.name)) names.push_back(model.name);
   std::string text = R"({"models": [)";
   for (const std::string& name : names) {
     if (&name != &names.front()) text += ",";
@@ -131,19 +159,16 @@ OpenRestCodec PredictCodecs(const ApiContext& context, const RestOptions& option
   };
 }
 
-HttpRoute RefusedRoute(std::string pattern, const char* method) {
-  HttpRoute route;
-  route.method = "POST";
-  route.pattern = std::move(pattern);
-  route.open = [method](const HttpHead&, const std::shared_ptr<HttpResponder>& responder) {
-    responder->Send(ErrorReply(absl::UnimplementedError(absl::StrCat(
-        method,
-        " is not offered, because tf.Example is not read here; send tensors to :predict, "
-        "or serialized tf.Examples as {\"b64\": ...} where a signature parses them"))));
-    return nullptr;
+OpenRestCodec ExampleCodecs(const ApiContext& context, const RestOptions& options,
+                            ExampleMethod method) {
+  const ExampleCall call{method, context.check_method_names};
+  return [memory = context.memory, options, call](const HttpHead& head, RestReplyForm*,
+                                                  CodecPlace* place) -> absl::Status {
+    auto target = std::make_unique<RestTarget>();
+    FLOE_RETURN_IF_ERROR(target->Read(head, options, memory));
+    place->Make<ExamplesJsonCodec>(std::move(target), call);
+    return absl::OkStatus();
   };
-  route.max_body_bytes = INT64_MAX;  // the reason is told whatever its size
-  return route;
 }
 
 }  // namespace
@@ -151,13 +176,16 @@ HttpRoute RefusedRoute(std::string pattern, const char* method) {
 void AddServingRoutes(const ApiContext& context, const RestOptions& options, HttpRoutes* routes) {
   const ModelRegistry& registry = context.registry;
   const OpenInference door = InferenceDoor(context);
-  routes->Add(SimpleRoute("/v1/models", MethodRole::kModels,
-                          [&registry](const HttpHead&) { return ReplyOf(ListJson(registry)); }));
+  routes->Add(SimpleRoute("/v1/models", MethodRole::kModels, [&registry](const HttpHead& head) {
+    return ReplyOf(ListJson(registry, head.caller));
+  }));
   for (const char* version : kVersions) {
     const std::string path = absl::StrCat(kModelPath, version);
     routes->Add(InferenceRoute(path + ":predict", door, options, PredictCodecs(context, options)));
-    routes->Add(RefusedRoute(path + ":classify", "classify"));
-    routes->Add(RefusedRoute(path + ":regress", "regress"));
+    routes->Add(InferenceRoute(path + ":classify", door, options,
+                               ExampleCodecs(context, options, ExampleMethod::kClassify)));
+    routes->Add(InferenceRoute(path + ":regress", door, options,
+                               ExampleCodecs(context, options, ExampleMethod::kRegress)));
     routes->Add(ModelRoute(registry, path + "/metadata", MetadataJson));
     routes->Add(ModelRoute(registry, path, StatusJson));
   }

@@ -122,6 +122,32 @@ TEST_F(ServingRest, Predicts) {
             "{\"outputs\":[1.0,2.5]}\n");
 }
 
+TEST_F(ServingRest, Regresses) {
+  served_ = JsonModel(
+      "node { name: 'inputs' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } "
+      "attr { key: 'shape' value { shape { dim { size: -1 } } } } } "
+      "node { name: 'outputs' op: 'StringToNumber' input: 'inputs' "
+      "attr { key: 'out_type' value { type: DT_FLOAT } } }");
+  std::vector<Door> doors;
+  served_->on_submit = [&](const Request& request) {
+    doors.push_back(request.asked->door);
+    float values[] = {1.5f, -2};
+    std::vector<TensorView> outputs = {{DType::kFloat32, Shape({2, 1}), values}};
+    AnswerWith(request, answer_, outputs);
+  };
+  registry_.models["m"] = served_;
+  const std::string body = R"({"examples": [{"x": 1.0}, {"x": [2.5]}]})";
+  for (const char* path : {"/v1/models/m:regress", "/v1/models/m/versions/1:regress"})
+    EXPECT_EQ(Ask("POST", path, body).body, "{\"results\":[1.5,-2.0]}\n") << path;
+  EXPECT_EQ(
+      Ask("POST", "/v1/models/m:regress", Zlib(body, kGzipBits), {{"content-encoding", "gzip"}})
+          .body,
+      "{\"results\":[1.5,-2.0]}\n");
+  EXPECT_EQ(doors, std::vector(3, Door::kHttpRegress));
+  EXPECT_THAT(Ask("POST", "/v1/models/m:classify", body).body,
+              HasSubstr("Expected classification signature outputs"));
+}
+
 TEST_F(ServingRest, HeadsSayWhatMetadataSays) {
   Ask("POST", "/v1/models/m:predict", R"({"instances": [1]})", {{"floe-priority", "1"}});
   ASSERT_EQ(submitted_.size(), 1u);
@@ -181,9 +207,12 @@ TEST_F(ServingRest, WhatIsNotThereIsSaidInJson) {
       {"POST", "/v1/models/m:predict", "{}", 400, "neither 'instances'"},
       {"GET", "/v1/models/other", "", 404, "no model 'other'"},
       {"GET", "/v1/models/m/versions/x", "", 400, "is no whole number"},
-      {"POST", "/v1/models/m:classify", "{}", 501, "classify is not offered"},
-      {"POST", "/v1/models/m/versions/1:regress", "{}", 501, "regress is not offered"},
-      {"POST", "/v1/models/m", "", 405, "takes GET, HEAD, not 'POST'"},
+      {"POST", "/v1/models/m:classify", "{}", 400, "the body has no 'examples'"},
+      {"POST", "/v1/models/m/versions/1:regress", R"({"examples": [{}]})", 400,
+       "takes float32, and tensorflow/serving/regress gives it serialized tf.Examples"},
+      {"POST", "/v1/models/m:regress", "", 400, "the body is empty"},
+      {"POST", "/v1/models/other:regress", "{}", 404, "no model 'other'"},
+      {"POST", "/v1/models/m", "", 405, "takes GET, HEAD, OPTIONS, not 'POST'"},
       {"PUT", "/v1/models/m:predict", "", 405, "POST"},
       {"GET", "/v1/other", "", 404, "there is nothing at"},
   };
