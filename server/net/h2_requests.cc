@@ -190,7 +190,7 @@ absl::Status H2Session::OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* open
   head.deadline = head_.deadline;
   auto call = std::make_shared<GrpcCall>(this, stream, asked);
   calls_[stream] = call;
-  const absl::Status status = call->Open(std::move(head));
+  absl::Status status = call->Open(std::move(head));
   if (!status.ok()) {
     calls_.erase(stream);
     call->OnClosed(/*whole=*/false);
@@ -240,6 +240,7 @@ void H2Session::Send(H2Exchange* exchange) {
   for (const auto& [name, value] : reply.fields)
     fields.emplace_back(absl::AsciiStrToLower(name), value);
   std::vector<nghttp2_nv> list;
+  list.reserve(fields.size());
   for (const auto& [name, value] : fields) list.push_back(Field(name, value));
   nghttp2_data_provider body;
   body.source.ptr = exchange;
