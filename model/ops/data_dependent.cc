@@ -132,7 +132,7 @@ OpDef CombinedNms() {
 }
 
 // input, separator -> indices, values, dense shape
-absl::StatusOr<Types> InferStringSplit(const InferContext& c) {
+absl::StatusOr<Types> InferStringSplit(const InferContext&) {
   return Types{Matrix(DType::kInt64, 2), ops::UnknownVector(DType::kString), {DType::kInt64, {2}}};
 }
 

@@ -71,7 +71,9 @@ class Caller {
   // PERMISSION_DENIED unless it may use and see the model.
   absl::Status CheckModel(std::string_view model) const;
   bool Sees(std::string_view model) const;
-  std::string_view name() const { return who_ == nullptr ? "this process" : who_->name; }
+  std::string_view name() const {
+    return who_ == nullptr ? std::string_view("this process") : std::string_view(who_->name);
+  }
   const std::shared_ptr<const Principal>& principal() const { return who_; }
   const Access* access() const { return access_; }
 
