@@ -89,5 +89,9 @@ or from Python, with a client that needs NumPy and grpcio only:
     python -c 'import numpy; from floe_client import Client
     print(Client("127.0.0.1:8500").predict("mnist_beginner", numpy.load("examples/mnist/data/digits.npy"))["softmax"].argmax(1))'
 
+or look at it in a browser, where a digit can be drawn:
+
+    http://127.0.0.1:8500/models/mnist_conv
+
 README.md says more.
 HELP
