@@ -117,7 +117,7 @@ PageSection Summary(const PageState& state) {
       .Add(ready ? Markup("good") : Markup("bad"));
   html.Add("\">").Text(ready ? "ready" : "not ready").Add("</span></dd></div>");
   html.Fact("Version", server.version);
-  html.Fact("Up for", TimeText(state.now - server.started));
+  if (server.started != TimePoint::min()) html.Fact("Up for", TimeText(state.now - server.started));
   html.Fact("CPUs", absl::StrCat(FindUsableCpus().count(), server.instructions.empty() ? "" : ", ",
                                  server.instructions));
   if (state.context.memory != nullptr) {
