@@ -338,7 +338,7 @@ absl::Status PlanExecutor::RunProfiled(const RunLimits& limits, int64_t rows,
   StepProfile profile;
   context->Observe(&profile);
   profile.StartRun();
-  const absl::Status status = RunWithin(limits, context);
+  absl::Status status = RunWithin(limits, context);
   profile.EndRun();
   context->Observe(nullptr);
   if (!status.ok()) return status;
