@@ -17,6 +17,7 @@
 #include "tensorflow_serving/apis/inference.pb.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/proto_mutator.h"
+#include "tests/fuzz/served.h"
 
 namespace floe::fuzz {
 namespace {
@@ -37,18 +38,6 @@ node { name: "inputs" op: "Placeholder" attr { key: "dtype" value { type: DT_STR
 node { name: "scores" op: "StringToNumber" input: "inputs" attr { key: "out_type" value { type: DT_FLOAT } } }
 node { name: "classes" op: "Identity" input: "inputs" attr { key: "T" value { type: DT_STRING } } }
 )";
-
-class Served : public server::ServedModel {
- public:
-  explicit Served(ModelHandle model) : model_(std::move(model)) {}
-  const ModelHandle& model() const override { return model_; }
-  ReplyFormat reply_format() const override { return ReplyFormat::kTyped; }
-  void Submit(server::Request) override { Fail("nothing is run here"); }
-  void CountRefused(const Inference&, absl::StatusCode) override {}
-
- private:
-  const ModelHandle model_;
-};
 
 const Served& TheModel() {
   static const auto* served = [] {

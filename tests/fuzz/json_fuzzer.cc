@@ -14,6 +14,7 @@
 #include "server/api/rest/json_text.h"
 #include "server/api/rest/predict_json.h"
 #include "tests/fuzz/fuzzer.h"
+#include "tests/fuzz/served.h"
 
 namespace floe::fuzz {
 namespace {
@@ -24,18 +25,6 @@ using server::JsonLayout;
 using server::kJsonPadding;
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;
-
-class Served : public server::ServedModel {
- public:
-  explicit Served(ModelHandle model) : model_(std::move(model)) {}
-  const ModelHandle& model() const override { return model_; }
-  ReplyFormat reply_format() const override { return ReplyFormat::kTyped; }
-  void Submit(server::Request) override { Fail("nothing is run here"); }
-  void CountRefused(const Inference&, absl::StatusCode) override {}
-
- private:
-  const ModelHandle model_;
-};
 
 std::string Node(const char* name, const char* dtype) {
   return absl::StrCat(
