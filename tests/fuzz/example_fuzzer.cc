@@ -112,7 +112,7 @@ absl::Status RunClassify(std::string_view message) {
   const auto find = [](const server::ModelSpec&) -> absl::StatusOr<ModelHandle> {
     return TheModel().model();
   };
-  const absl::Status status = server::DecodeExamples(message, {}, find, &asked);
+  absl::Status status = server::DecodeExamples(message, {}, find, &asked);
   ClassificationRequest proto;
   const bool valid = proto.ParseFromArray(message.data(), static_cast<int>(message.size()));
   if (!status.ok()) {

@@ -119,9 +119,9 @@ absl::Status RunInfer(const Served& served, std::string_view body) {
   const auto find = [&](const server::ModelSpec&) -> absl::StatusOr<const server::ServedModel*> {
     return &served;
   };
-  const absl::Status status = server::DecodeInferJson(
-      std::string_view(padded).substr(0, body.size()), std::min(body.find('\0'), body.size()),
-      {"m", {}, {}}, nullptr, find, &asked, &form);
+  absl::Status status = server::DecodeInferJson(std::string_view(padded).substr(0, body.size()),
+                                                std::min(body.find('\0'), body.size()),
+                                                {"m", {}, {}}, nullptr, find, &asked, &form);
   if (!status.ok() || asked.inputs.size() != 1) return status;
   if (asked.pending != nullptr && !asked.pending->Decode().ok()) return status;
   std::string reply;
