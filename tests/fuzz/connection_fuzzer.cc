@@ -88,8 +88,8 @@ class Server {
       bytes.remove_prefix(sent < 0 ? bytes.size() : static_cast<size_t>(sent));
       pollfd answered = {fd, POLLIN, 0};
       (void)poll(&answered, 1, 1);
-      if (bytes.empty()) shutdown(fd, SHUT_WR);
     }
+    if (bytes.empty()) shutdown(fd, SHUT_WR);
     for (;;) {
       pollfd ready = {fd, static_cast<short>(POLLIN | (bytes.empty() ? 0 : POLLOUT)), 0};
       constexpr int kPatienceMillis = 20'000;
