@@ -30,7 +30,8 @@ git() { command git -c safe.directory="$root" "$@"; }
 # Where C++ tests put their files, by fixed names: the runs of two checkouts do not meet.
 TEST_TMPDIR=$(mktemp -d)
 export TEST_TMPDIR
-trap 'rm -rf "$TEST_TMPDIR"' EXIT
+beside=$(mktemp -d)
+trap 'end_all_beside; rm -rf "$TEST_TMPDIR" "$beside"' EXIT
 
 results=()    # folders for scripts/test_report.py
 checks=()     # "passed NAME", "failed NAME" or "skipped NAME: REASON", of stages that are one check each
@@ -52,6 +53,32 @@ check() {
   esac
   rm -f "$output"
   end
+}
+
+# begin_beside NAME COMMAND...: runs beside the stages that follow, on processor time that they leave idle. The later
+# `check TEXT end_beside NAME` waits for it. A session of its own has its own weight (sched(7), autogroup), and is killed as one.
+begin_beside() {
+  local name=$1; shift
+  # shellcheck disable=SC2016
+  setsid bash -c '
+    { echo 19 >/proc/self/autogroup; } 2>/dev/null
+    chrt --idle --pid 0 $$
+    "${@:2}" >"$1.log" 2>&1
+    echo $? >"$1.code"' beside "$beside/$name" "$@" &
+  echo $! >"$beside/$name.pid"
+}
+
+end_beside() {
+  tail --pid="$(<"$beside/$1.pid")" -f /dev/null
+  cat "$beside/$1.log"
+  return "$(<"$beside/$1.code")"
+}
+
+end_all_beside() {
+  local pid
+  for pid in "$beside"/*.pid; do
+    [ ! -e "$pid" ] || kill -- "-$(<"$pid")" 2>/dev/null || true
+  done
 }
 
 # run_tests NAME BUILD CTEST-ARGUMENT...: a stage that runs tests, each of which counts.
@@ -102,6 +129,8 @@ mutants() {
 # build PRESET [TARGET...]
 build() { configure "$1" && ninja -k 0 -C "build/$1" "${@:2}"; }
 
+export -f build configure  # for begin_beside
+
 build_release() { configure_release && ninja -k 0 -C build/release; }
 
 # clang-tidy wants to know how each source is compiled by itself. Nothing is compiled for it: build/release has the generated headers.
@@ -151,6 +180,7 @@ install_and_unit() {
 }
 
 check "build release" build_release
+[ -z "$ci" ] || begin_beside asan-ubsan build asan-ubsan
 FLOE_DIFFERENTIAL_MINUTES=${full:+10} FLOE_KERAS_MINUTES=${full:+10} FLOE_SDKS=${full:+1} FLOE_SWEEP_EVERY=${full:+1} run_tests release build/release
 if [ -n "$ci" ]; then
   check "include directions" scripts/check_includes.py
@@ -164,11 +194,12 @@ if [ -n "$ci" ]; then
   check "package floe-cuda" deploy/test_cuda_package.sh build/release
   check "package under systemd" deploy/test_systemd.sh build/release
   check "image" deploy/test_image.sh build/release
-  check "build asan-ubsan" build asan-ubsan
+  check "build asan-ubsan" end_beside asan-ubsan
+  # What shares data between threads; kernels and importers do not, and are slow to build.
+  begin_beside tsan build tsan base_tests model_tests runtime_tests serving_tests api_tests listener_tests net_tests daemon_tests
   run_tests asan-ubsan build/asan-ubsan -LE 'load|long'
-  # What shares data between threads; kernels and importers do not, and are slow to build. The accept loop looks at
-  # descriptors that others may have closed, by design, which ThreadSanitizer takes for a race.
-  check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests listener_tests net_tests daemon_tests
+  check "build tsan" end_beside tsan
+  # The accept loop looks at descriptors that others may have closed, by design, which ThreadSanitizer takes for a race.
   TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt \
     run_tests tsan build/tsan -R '^(base|model|runtime|serving|api|listener|net|daemon)$'
   [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
