@@ -27,13 +27,12 @@ inline Tensor FloatTensor(const Shape& shape, const std::vector<float>& values) 
   return t;
 }
 
-// float32 numbers in [-1, 1).
+// float32 numbers in [-1, 1). Much quicker than uniform_real_distribution where nothing is optimised.
 inline Tensor RandomTensor(const Shape& shape, uint32_t seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> numbers(-1, 1);
   Tensor t = Tensor::Allocate(DType::kFloat32, shape);
   auto* values = static_cast<float*>(t.mutable_data());
-  for (int64_t i = 0; i < t.elements(); ++i) values[i] = numbers(random);
+  for (int64_t i = 0; i < t.elements(); ++i) values[i] = static_cast<float>(random() >> 8) * 0x1p-23F - 1;
   return t;
 }
 
