@@ -33,6 +33,7 @@ Role RoleOf(MethodRole method) {
       return Role::kHealth;
     case MethodRole::kModels:
     case MethodRole::kReflection:
+    case MethodRole::kOpen:
       break;
   }
   return Role::kRead;
@@ -83,16 +84,20 @@ const char* CauseOf(AccessRefusal cause) {
   return kCauses[static_cast<size_t>(cause)];
 }
 
-absl::Status Caller::CheckRole(Role role) const {
-  if (who_ == nullptr) return absl::OkStatus();
+absl::Status Caller::CheckToken() const {
   if (!wrong_.ok()) {
     access_->counts().Count(AccessRefusal::kToken);
     return wrong_;
   }
-  if (who_->expires != 0 && access_->now() >= who_->expires) {
-    access_->counts().Count(AccessRefusal::kExpired);
-    return ExpiredError(*who_);
-  }
+  if (who_ == nullptr || who_->expires == 0 || access_->now() < who_->expires)
+    return absl::OkStatus();
+  access_->counts().Count(AccessRefusal::kExpired);
+  return ExpiredError(*who_);
+}
+
+absl::Status Caller::CheckRole(Role role) const {
+  if (who_ == nullptr) return absl::OkStatus();
+  FLOE_RETURN_IF_ERROR(CheckToken());
   if (who_->roles.Has(role)) return absl::OkStatus();
   const char* const name = kRoleNames[static_cast<size_t>(role)];
   if (!who_->anonymous) {
@@ -132,7 +137,7 @@ absl::Status CheckAccess(const ListenerRoles& roles, MethodRole method, bool loc
     if (caller.access() != nullptr) caller.access()->counts().Count(AccessRefusal::kListener);
     return offered;
   }
-  return caller.CheckRole(RoleOf(method));
+  return method == MethodRole::kOpen ? absl::OkStatus() : caller.CheckRole(RoleOf(method));
 }
 
 std::string TakeAuthorization(std::vector<std::pair<std::string, std::string>>* fields) {
@@ -208,13 +213,9 @@ Caller Access::OfCall(const Caller& connection, std::string_view authorization) 
     return {this, anonymous_,
             absl::UnauthenticatedError(
                 absl::StrCat("the field authorization is not 'Bearer TOKEN'; ", kHowToSend))};
-  std::shared_ptr<const Tokens> tokens;
-  {
-    MutexLock lock(mutex_);
-    tokens = tokens_;
-  }
-  const auto found = tokens->find(std::string(TokenId(token)));
-  if (found == tokens->end() || !IsTokenOf(token, found->second.line))
+  const std::shared_ptr<const Tokens> all = tokens();
+  const auto found = all->find(std::string(TokenId(token)));
+  if (found == all->end() || !IsTokenOf(token, found->second.line))
     return {this, anonymous_,
             absl::UnauthenticatedError(
                 "the token is none of this server's; it was replaced, or is not whole (floectl "
@@ -233,6 +234,8 @@ absl::StatusOr<Access::Tokens> Access::Parse(const std::string& text) const {
       if (one.token == line.name) granted = one;
     Principal who = *PrincipalOf(absl::StrCat("token ", Quoted(line.name)), granted);
     who.expires = line.expires;
+    who.token_id = line.id;
+    who.token_hash = line.hash;
     std::string id = line.id;
     tokens.emplace(std::move(id),
                    Token{std::move(line), std::make_shared<const Principal>(std::move(who))});

@@ -23,6 +23,7 @@
 #include "base/mutex.h"
 #include "config/config.h"
 #include "config/token_file.h"
+#include "server/api/logins.h"
 #include "server/api/roles.h"
 
 namespace floe::server {
@@ -55,6 +56,8 @@ struct Principal {
   std::vector<std::string> models = {};  // globs of what it may use; empty: all
   int64_t expires = 0;                   // seconds since 1970; 0: never
   bool anonymous = false;
+  std::string token_id = {}, token_hash = {};  // of the line of its token; "": it brought none
+  bool is_browser = false;                     // that logged in with the token
 };
 
 // Who makes a call. By default this process itself, which may do what the listener offers.
@@ -68,6 +71,12 @@ class Caller {
 
   // PERMISSION_DENIED, or UNAUTHENTICATED where a token could help; names the way out.
   absl::Status CheckRole(Role role) const;
+  // Of this alone: UNAUTHENTICATED, when the token that it brought is wrong or has expired.
+  absl::Status CheckToken() const;
+  // Whether it brought a token, be it right or wrong.
+  bool has_token() const { return !wrong_.ok() || (who_ != nullptr && !who_->token_id.empty()); }
+  // Whether its token is in use still.
+  bool Holds() const;
   // PERMISSION_DENIED unless it may use and see the model.
   absl::Status CheckModel(std::string_view model) const;
   bool Sees(std::string_view model) const;
@@ -117,6 +126,19 @@ class Access {
   Caller OfCall(const Caller& connection, std::string_view authorization) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Of a browser whose user shows a token: the value of the cookie that OfLogin takes instead, for
+  // Logins::kSeconds at most. `peer`: as in CallHead. UNAUTHENTICATED: the token is wrong;
+  // RESOURCE_EXHAUSTED: too many were, from there; PERMISSION_DENIED: it may not read.
+  absl::StatusOr<std::string> LogIn(std::string_view token, const std::string& peer) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a call by a caller of OfCall with such a cookie: the token's roles but admin. The caller as
+  // it is, where it brings a token of its own, or the login is over: its time, its token's, or the
+  // token is not in use any more.
+  Caller OfLogin(const Caller& caller, std::string_view cookie) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void LogOut(std::string_view cookie) const { logins_.Remove(cookie); }
+  // Whether the token that it came by is in use.
+  bool Holds(const Principal& who) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // To be called each second or two: reads the file, and uses other content once it was the same in
   // two calls. What is wrong changes nothing but state() and the log.
   void Poll() { Step(/*asked=*/false).IgnoreError(); }
@@ -139,6 +161,7 @@ class Access {
   absl::Status AddPrincipals();
   std::shared_ptr<const Principal> PrincipalOf(std::string name,
                                                const PrincipalConfig& config) const;
+  std::shared_ptr<const Tokens> tokens() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Tokens> Parse(const std::string& text) const;
   absl::Status Use(std::string text);
   absl::Status Step(bool asked);
@@ -150,6 +173,7 @@ class Access {
   std::vector<std::pair<std::string, std::shared_ptr<const Principal>>> by_certificate_;
   std::map<uid_t, std::shared_ptr<const Principal>> by_uid_;
   mutable AccessCounts counts_;
+  mutable Logins logins_;
   // The stepping thread's: what is in use, what was found wrong, and what the last Poll saw.
   std::string used_;
   std::optional<std::string> refused_, seen_;

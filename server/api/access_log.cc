@@ -62,6 +62,7 @@ void AccessLog::Add(const AccessRecord& record) const {
       ",\"run_us\":", Micros(record.timings.run), ",\"batch_rows\":", record.timings.batch_rows);
   AppendText("request_id", record.request_id, &line);
   AppendText("trace_id", record.trace_id, &line);
+  AppendText("refused", record.refused, &line);
   AppendText("error", {record.status.message().data(), record.status.message().size()}, &line);
   line += "}\n";
   write_(std::move(line));

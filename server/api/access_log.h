@@ -24,6 +24,7 @@ struct AccessRecord {
   Duration took = Duration::zero();
   Timings timings;
   std::string_view request_id, trace_id;
+  std::string_view refused;  // why no door took the call
 };
 
 // Threading: any thread.

@@ -215,5 +215,70 @@ TEST(TakeAuthorization, SeveralAreNone) {
   EXPECT_EQ(TakeAuthorization(&fields), "");
 }
 
+TEST_F(AccessTest, ABrowserHasItsTokensRolesButAdmin) {
+  const std::string token =
+      Add("ops", {Role::kInfer, Role::kRead, Role::kAdmin}, {"mnist_*"}).substr(7);
+  Make();
+  const auto cookie = access_->LogIn(token, "10.0.0.1:5");
+  ASSERT_TRUE(cookie.ok()) << cookie.status();
+  EXPECT_EQ(cookie->find(token.substr(16)), std::string::npos) << "it has nothing of the token";
+  const Caller caller = access_->OfLogin(With(""), *cookie);
+  EXPECT_EQ(caller.name(), "a browser with token 'ops'");
+  for (const Role role : {Role::kInfer, Role::kRead, Role::kHealth})
+    EXPECT_TRUE(caller.CheckRole(role).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(caller.CheckRole(Role::kAdmin)));
+  EXPECT_TRUE(caller.Sees("mnist_conv"));
+  EXPECT_FALSE(caller.Sees("other"));
+  // A token of the call's own says more, be it wrong.
+  EXPECT_TRUE(
+      absl::IsUnauthenticated(access_->OfLogin(With("Bearer x"), *cookie).CheckRole(Role::kRead)));
+  EXPECT_EQ(access_->OfLogin(With("Bearer " + token), *cookie).name(), "token 'ops'");
+  std::string other = *cookie;
+  other.back() = other.back() == '0' ? '1' : '0';
+  for (const std::string& wrong : {std::string(), std::string("x"), other, token})
+    EXPECT_EQ(access_->OfLogin(With(""), wrong).name(), "anonymous") << wrong;
+  access_->LogOut(*cookie);
+  EXPECT_EQ(access_->OfLogin(With(""), *cookie).name(), "anonymous");
+}
+
+TEST_F(AccessTest, ALoginEndsWithItsTimeAndItsToken) {
+  const std::string days = Add("days", {Role::kRead}).substr(7);
+  const std::string hour = Add("hour", {Role::kRead}, {}, kNow + 3600).substr(7);
+  Make();
+  const std::string of_days = access_->LogIn(days, "unix").value();
+  const std::string of_hour = access_->LogIn(hour, "unix").value();
+  const Caller held = access_->OfLogin(With(""), of_days);
+  now_ = kNow + 3600;
+  EXPECT_EQ(access_->OfLogin(With(""), of_hour).name(), "anonymous");
+  EXPECT_TRUE(access_->OfLogin(With(""), of_days).CheckRole(Role::kRead).ok());
+  now_ = kNow + Logins::kSeconds;
+  EXPECT_EQ(access_->OfLogin(With(""), of_days).name(), "anonymous");
+  EXPECT_TRUE(absl::IsUnauthenticated(held.CheckRole(Role::kRead))) << "of a page that is open";
+  now_ = kNow;
+  EXPECT_TRUE(held.Holds());
+  Write("# none\n");
+  ASSERT_TRUE(access_->Reload().ok());
+  EXPECT_EQ(access_->OfLogin(With(""), of_days).name(), "anonymous");
+  EXPECT_FALSE(held.Holds());
+}
+
+TEST_F(AccessTest, FailedLoginsAreCountedAndSlowed) {
+  const std::string token = Add("a", {Role::kRead}).substr(7);
+  const std::string no_reader = Add("b", {Role::kInfer}).substr(7);
+  const std::string expired = Add("c", {Role::kRead}, {}, kNow - 1).substr(7);
+  Make();
+  EXPECT_TRUE(absl::IsPermissionDenied(access_->LogIn(no_reader, "10.0.0.1:4").status()));
+  EXPECT_TRUE(absl::IsUnauthenticated(access_->LogIn(expired, "10.0.0.1:4").status()));
+  for (int i = 1; i < Logins::kMostFailures; ++i)
+    EXPECT_TRUE(absl::IsUnauthenticated(access_->LogIn("", "10.0.0.1:5").status()));
+  const absl::Status slowed = access_->LogIn(token, "10.0.0.1:6").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(slowed)) << slowed;
+  EXPECT_TRUE(access_->LogIn(token, "10.0.0.2:6").ok()) << "another host";
+  EXPECT_EQ(access_->counts().of(AccessRefusal::kToken), Logins::kMostFailures - 1);
+  EXPECT_EQ(access_->counts().of(AccessRefusal::kExpired), 1);
+  now_ += Logins::kFailureSeconds;
+  EXPECT_TRUE(access_->LogIn(token, "10.0.0.1:6").ok());
+}
+
 }  // namespace
 }  // namespace floe::server

@@ -54,6 +54,7 @@ struct ServerInfo {
   std::function<CallCounts()> calls;
   std::function<TlsInfo()> tls;
   std::function<AuthInfo()> auth;
+  std::function<CountsByCause()> dropped_log_lines;  // by log
   // Reads the configuration's files again; `done` comes once, on any thread.
   std::function<void(ReloadDone done)> reload;
   std::function<std::string()> log_level;
@@ -61,6 +62,7 @@ struct ServerInfo {
 };
 
 class RefusalLog;
+class CallWatch;
 
 // Registry and health outlive every table they are registered in and every call made through it.
 struct ApiContext {
@@ -81,6 +83,7 @@ struct ApiContext {
       Duration::max();  // one that takes as long is logged (log.slow_request_ms)
   const RequestLog* request_log = nullptr;  // null: none. Lives as long
   AccessLog* access_log = nullptr;          // of inferences; null: none. Lives as long
+  CallWatch* watch = nullptr;               // of other calls; null: none. Lives as long
   ServerInfo server;
   // What was refused by any door; null: each keeps its own. Lives as long.
   RefusalLog* refusals = nullptr;

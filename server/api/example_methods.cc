@@ -236,7 +236,7 @@ Method RegressMethod(const ApiContext& context) {
 Method MultiInferenceMethod(const ApiContext& context) {
   const auto shared = std::make_shared<const MultiInferenceCall::Context>(
       MultiInferenceCall::Context{context, InferenceDoor(context)});
-  return {{MethodKind::kUnary, MethodRole::kInference},
+  return {{.role = MethodRole::kInference, .is_inference = true},
           [shared](const CallHead& head, std::shared_ptr<Responder> responder) {
             return std::make_shared<MultiInferenceCall>(shared, head, std::move(responder));
           }};

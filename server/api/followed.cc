@@ -1,7 +1,12 @@
 #include "server/api/followed.h"
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <random>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
@@ -22,7 +27,30 @@ std::string MicrosText(Duration time) {
   return absl::StrCat(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
 }
 
+// "1.5" of "1500" microseconds.
+double MillisOf(const std::string& micros) {
+  int64_t number = 0;
+  return absl::SimpleAtoi(micros, &number) ? static_cast<double>(number) / 1000 : 0;
+}
+
 }  // namespace
+
+std::string NewRequestId() {
+  static const uint32_t process = std::random_device()();
+  static std::atomic<uint64_t> count{0};
+  return absl::StrCat(absl::Hex(process, absl::kZeroPad8), "-", ++count);
+}
+
+void AddToReply(const Trailers& trailers, HttpReply* reply) {
+  std::string timing;  // in milliseconds
+  for (const auto& [name, value] : trailers) {
+    reply->fields.emplace_back(name, value);
+    if (name == kQueueTimeKey || name == kRunTimeKey)
+      absl::StrAppend(&timing, timing.empty() ? "" : ", ", name == kQueueTimeKey ? "queue" : "run",
+                      ";dur=", MillisOf(value));
+  }
+  if (!timing.empty()) reply->fields.emplace_back("Server-Timing", std::move(timing));
+}
 
 absl::StatusOr<std::unique_ptr<Followed>> FollowCall(const CallHead& head, bool logged) {
   const bool may_be_by_caller =

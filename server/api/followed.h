@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/api/access_log.h"
+#include "server/api/http.h"
 #include "server/api/rpc.h"
 #include "server/api/trace_context.h"
 
@@ -25,6 +26,12 @@ struct Followed {
 // Null where nobody follows the call: neither its caller, nor a log where `logged`.
 // INVALID_ARGUMENT: the wish for timing is none.
 absl::StatusOr<std::unique_ptr<Followed>> FollowCall(const CallHead& head, bool logged);
+
+// "5f2c81aa-42": names requests where callers sent no id.
+std::string NewRequestId();
+
+// As fields of a reply, and as Server-Timing, which browsers show.
+void AddToReply(const Trailers& trailers, HttpReply* reply);
 
 // What the caller asked for besides the id.
 void AddTraceAndTimes(const Followed& followed, Trailers* trailers);

@@ -13,6 +13,7 @@
 #include "base/quoted.h"
 #include "base/retry_after.h"
 #include "base/status.h"
+#include "server/api/call_watch.h"
 #include "server/api/cors.h"
 #include "server/api/rest/json_text.h"
 
@@ -20,6 +21,11 @@ namespace floe::server {
 namespace {
 
 constexpr size_t kMostErrorBytes = 4096;
+constexpr size_t kMostIdBytes = 384;
+
+std::string PatternOf(const HttpRoute& route) {
+  return absl::StrCat(route.method, " ", route.pattern);
+}
 
 std::vector<std::string> SegmentsOf(const std::string& path) { return absl::StrSplit(path, '/'); }
 
@@ -79,7 +85,42 @@ absl::Status MayOpen(const HttpRoute& route, const HttpFields& names, const Http
   return absl::OkStatus();
 }
 
-HttpReply NotAllowed(const absl::Status& status) {
+constexpr std::string_view kLoginCookie = "__Host-floe";
+
+// Takes the cookies out of the fields; that of a login, or "".
+std::string TakeLogin(HttpFields* fields) {
+  std::string login;
+  std::erase_if(*fields, [&login](const auto& field) {
+    if (field.first != "cookie") return false;
+    std::string_view rest = field.second;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find(';'), rest.size());
+      std::string_view one = rest.substr(0, end);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      while (one.starts_with(' ')) one.remove_prefix(1);
+      if (!one.starts_with(kLoginCookie)) continue;
+      one.remove_prefix(kLoginCookie.size());
+      if (one.starts_with('=')) login = one.substr(1);
+    }
+    return true;
+  });
+  return login;
+}
+
+// A browser sends the cookie by itself, so that it counts for requests that do something only from
+// pages of this server. Other sites' pages cannot read the answers to those that read.
+void UseLogin(HttpHead* head) {
+  const Access* const access = head->caller.access();
+  head->login = TakeLogin(&head->fields);
+  if (head->login.empty() || access == nullptr) return;
+  const bool reads = head->method == "GET" || head->method == "HEAD";
+  if (reads || IsFromOwnPage(*head)) head->caller = access->OfLogin(head->caller, head->login);
+}
+
+HttpReply NotAllowed(const HttpRoute& route, const HttpHead& head, const absl::Status& status) {
+  const std::string* const accept = head.Field("accept");
+  if (route.refusal && accept != nullptr && absl::StrContains(*accept, "text/html"))
+    return route.refusal(head, status);
   HttpReply reply = RefusalOf(HttpStatusOf(status.code()), std::string(status.message()));
   if (reply.status == 401) reply.fields.emplace_back("WWW-Authenticate", "Bearer realm=\"floe\"");
   return reply;
@@ -155,6 +196,42 @@ HttpRoutes::Match HttpRoutes::Find(const std::string& method, const std::string&
   return match;
 }
 
+std::string LoginCookie(const std::string& value) {
+  return absl::StrCat(std::string(kLoginCookie), "=", value,
+                      "; Path=/; Max-Age=", value.empty() ? 0 : Logins::kSeconds,
+                      "; Secure; HttpOnly; SameSite=Strict");
+}
+
+bool IsFromOwnPage(const HttpHead& head) {
+  if (const std::string* const site = head.Field("sec-fetch-site")) return *site == "same-origin";
+  const std::string* const origin = head.Field("origin");
+  const std::string* const host = head.Field("host");
+  return origin != nullptr && host != nullptr &&
+         (*origin == absl::StrCat("https://", *host) || *origin == absl::StrCat("http://", *host));
+}
+
+void HttpRoutes::SetWatch(CallWatch* watch) {
+  watch_ = watch;
+  for (const std::string& pattern : Patterns()) watch->AddRoute(pattern);
+}
+
+void HttpRoutes::Refuse(CallRefusal cause, const HttpHead& head, const HttpRoute* route,
+                        HttpReply refusal, const std::shared_ptr<HttpResponder>& to) const {
+  refusal = InFormOf(head.path, std::move(refusal));
+  if (watch_ != nullptr && refusal.status >= 400) {
+    const auto text = [](const std::string* field) { return field == nullptr ? "" : *field; };
+    const std::string id = text(head.Field(kRequestIdKey)),
+                      trace = text(head.Field(kTraceparentKey));
+    const auto& who = head.caller.principal();
+    watch_->RefusedHttp(
+        cause, {head.peer, head.path, who == nullptr ? "" : std::string_view(who->name), id, trace},
+        route == nullptr ? "" : PatternOf(*route), refusal.status,
+        refusal.content_type.starts_with("text/html") ? "" : refusal.body);
+    if (!id.empty()) refusal.fields.emplace_back(kRequestIdKey, Printable(id, kMostIdBytes));
+  }
+  to->Send(std::move(refusal));
+}
+
 std::shared_ptr<HttpHandler> HttpRoutes::Open(HttpHead head,
                                               const std::shared_ptr<HttpResponder>& to,
                                               int64_t* max_body_bytes) const {
@@ -163,26 +240,29 @@ std::shared_ptr<HttpHandler> HttpRoutes::Open(HttpHead head,
   Match match = Find(head.method, head.path);
   if (cors_ != nullptr && head.method == "OPTIONS" && !match.refusal.fields.empty())
     cors_->AddPreflight(head, std::string(match.refusal.fields[0].second), &match.refusal.fields);
-  const auto refuse = [&](HttpReply refusal) {
-    responder->Send(InFormOf(head.path, std::move(refusal)));
+  UseLogin(&head);
+  const HttpRoute* const route = match.route;
+  const auto refuse = [&](CallRefusal cause, HttpReply refusal) {
+    Refuse(cause, head, route, std::move(refusal), responder);
     return nullptr;
   };
-  if (match.route == nullptr) return refuse(std::move(match.refusal));
-  const HttpRoute& route = *match.route;
-  if (const absl::Status status = MayOpen(route, match.names, head); !status.ok())
-    return refuse(NotAllowed(status));
-  if (head.content_length.value_or(0) > route.max_body_bytes)
-    return refuse(RefusalOf(413, absl::StrCat("the body has ", *head.content_length,
-                                              " bytes; this path takes ", route.max_body_bytes)));
-  *max_body_bytes = route.max_body_bytes;
+  if (route == nullptr) return refuse(CallRefusal::kUnknown, std::move(match.refusal));
+  if (const absl::Status status = MayOpen(*route, match.names, head); !status.ok())
+    return refuse(CallRefusal::kAccess, NotAllowed(*route, head, status));
+  if (head.content_length.value_or(0) > route->max_body_bytes)
+    return refuse(CallRefusal::kSize,
+                  RefusalOf(413, absl::StrCat("the body has ", *head.content_length,
+                                              " bytes; this path takes ", route->max_body_bytes)));
+  *max_body_bytes = route->max_body_bytes;
   head.names = std::move(match.names);
-  return route.open(head, responder);
+  if (watch_ == nullptr || route->watches_itself) return route->open(head, responder);
+  const auto watched = watch_->Around(head, PatternOf(*route), responder);
+  return watched == nullptr ? nullptr : route->open(head, watched);
 }
 
 std::vector<std::string> HttpRoutes::Patterns() const {
   std::vector<std::string> patterns;
-  for (const Entry& entry : entries_)
-    patterns.push_back(absl::StrCat(entry.route.method, " ", entry.route.pattern));
+  for (const Entry& entry : entries_) patterns.push_back(PatternOf(entry.route));
   return patterns;
 }
 

@@ -32,6 +32,7 @@ struct HttpHead {
   bool local = false;
   ListenerRoles roles;
   Caller caller;
+  std::string login = {};  // the cookie of a browser's login; "": none
   uint64_t principal = 0;
   TimePoint arrived = TimePoint::min();
   TimePoint deadline = TimePoint::max();
@@ -87,9 +88,15 @@ struct HttpRoute {
   MethodRole role = MethodRole::kInference;
   int64_t max_body_bytes = 0;  // of a body: none, unless it says more
   OpenHttp open;
+  // Its calls count and follow themselves, as those of inferences and of RPCs.
+  bool watches_itself = false;
+  // What a browser is shown that may not open it, in place of a line of text.
+  std::function<HttpReply(const HttpHead& head, const absl::Status& why)> refusal = {};
 };
 
 class Cors;
+class CallWatch;
+enum class CallRefusal : uint8_t;
 
 // Routes by method and path. Filled at start-up, then read by any thread.
 class HttpRoutes {
@@ -98,6 +105,10 @@ class HttpRoutes {
   void Add(HttpRoute route);
   // Other sites that may call; before any request. Lives as long.
   void SetCors(const Cors* cors) { cors_ = cors; }
+  // Of all routes there are, from now on. Outlives their requests.
+  void SetWatch(CallWatch* watch);
+  // For requests that no route takes; null: there is none.
+  CallWatch* watch() const { return watch_; }
 
   struct Match {
     const HttpRoute* route = nullptr;  // null: `refusal` says why
@@ -121,7 +132,11 @@ class HttpRoutes {
     HttpRoute route;
     std::vector<std::string> segments;
   };
+  void Refuse(CallRefusal cause, const HttpHead& head, const HttpRoute* route, HttpReply refusal,
+              const std::shared_ptr<HttpResponder>& to) const;
+
   std::vector<Entry> entries_;
+  CallWatch* watch_ = nullptr;
   const Cors* cors_ = nullptr;  // null: no site may
 };
 
@@ -136,6 +151,11 @@ bool DecodePercent(std::string_view text, std::string* out);
 int HttpStatusOf(absl::StatusCode code);
 
 HttpReply JsonReply(int status, std::string body);
+// The cookie of a browser's login (Access::LogIn), for Set-Cookie; an empty one forgets it.
+std::string LoginCookie(const std::string& value);
+// Whether a page of this server sent the request, as browsers say it, which pages cannot.
+bool IsFromOwnPage(const HttpHead& head);
+
 // {"error": "..."} with HttpStatusOf, and Retry-After where trying again may help.
 HttpReply ErrorReply(const absl::Status& status);
 

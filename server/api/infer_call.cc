@@ -6,11 +6,9 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,13 +50,6 @@ absl::StatusOr<int> PriorityOf(const CallHead& call) {
     return (*wish)[0] - '0';
   return absl::InvalidArgumentError(absl::StrCat("metadata ", kPriorityKey, " is ", Quoted(*wish),
                                                  "; use 1 (first) to ", kPriorities, " (last)"));
-}
-
-// "5f2c81aa-42": names requests in errors and the log where callers sent no x-request-id.
-std::string NewRequestId() {
-  static const uint32_t process = std::random_device()();
-  static std::atomic<uint64_t> count{0};
-  return absl::StrCat(absl::Hex(process, absl::kZeroPad8), "-", ++count);
 }
 
 // What all calls of a method use.
@@ -329,7 +320,7 @@ OpenInference InferenceDoor(const ApiContext& context) {
 }
 
 Method InferMethod(const ApiContext& context, OpenCodec open) {
-  return {{MethodKind::kUnary, MethodRole::kInference},
+  return {{.role = MethodRole::kInference, .is_inference = true},
           [door = InferenceDoor(context), open = std::move(open)](
               const CallHead& head, std::shared_ptr<Responder> responder) {
             return door(head, std::move(responder),

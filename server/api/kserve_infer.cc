@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/quoted.h"
@@ -78,6 +79,23 @@ std::string ErrorReply(const absl::Status& status, std::string_view id) {
   return reply.SerializeAsString();
 }
 
+// A stream has trailers of its own alone, so those of a message are parameters of its reply. A
+// message that stands behind another one is merged into it.
+void AppendTrailers(const Trailers& trailers, std::string* reply) {
+  if (trailers.empty()) return;
+  inference::ModelStreamInferResponse more;
+  auto& parameters = *more.mutable_infer_response()->mutable_parameters();
+  for (const auto& [name, value] : trailers) {
+    int64_t micros = 0;
+    const bool is_time = name == kQueueTimeKey || name == kRunTimeKey;
+    if (is_time && absl::SimpleAtoi(value, &micros))
+      parameters[name].set_int64_param(micros);
+    else
+      parameters[name].set_string_param(value);
+  }
+  more.AppendToString(reply);
+}
+
 // A stream. Whoever changes its state takes its turn with the responder, unless another thread is
 // at it, which then does what the change asks for. Threading: any.
 class InferStream : public CallHandler, public std::enable_shared_from_this<InferStream> {
@@ -130,11 +148,12 @@ class InferStream::Answer : public Responder {
       : stream_(std::move(stream)), number_(number), id_(std::move(id)) {}
   void Write(std::string&& message) override { reply_ = std::move(message); }
   using Responder::Finish;
-  void Finish(const absl::Status& status, const Trailers&) override {
+  void Finish(const absl::Status& status, const Trailers& trailers) override {
     MemoryShare paid;
     const absl::Status all = status.ok() ? Pay(&paid) : status;
-    stream_->Answered(number_, all.ok() ? std::move(reply_) : ErrorReply(all, id_),
-                      std::move(paid));
+    std::string reply = all.ok() ? std::move(reply_) : ErrorReply(all, id_);
+    AppendTrailers(trailers, &reply);
+    stream_->Answered(number_, std::move(reply), std::move(paid));
   }
 
  private:
@@ -260,7 +279,10 @@ Method ModelInferMethod(const ApiContext& context) { return KServeMethod(context
 Method ModelStreamInferMethod(const ApiContext& context) {
   const auto one = std::make_shared<const Method>(KServeMethod(context, true));
   return {
-      {MethodKind::kStream, MethodRole::kInference, 0, /*bulk=*/true},
+      {.kind = MethodKind::kStream,
+       .role = MethodRole::kInference,
+       .bulk = true,
+       .is_inference = true},
       [one, memory = context.memory](const CallHead& head, std::shared_ptr<Responder> responder) {
         return std::make_shared<InferStream>(*one, memory, head, std::move(responder));
       }};

@@ -17,6 +17,7 @@ OfferedTo Offered(const ListenerRoles& roles, MethodRole method) {
     case MethodRole::kModels:
     case MethodRole::kHealth:
     case MethodRole::kReflection:
+    case MethodRole::kOpen:
       break;
   }
   return roles.read;
@@ -31,6 +32,7 @@ std::string NameOf(MethodRole method) {
     case MethodRole::kModels:
     case MethodRole::kHealth:
     case MethodRole::kReflection:
+    case MethodRole::kOpen:
       break;
   }
   return "reading of models and health";

@@ -7,8 +7,8 @@
 
 namespace floe::server {
 
-// What a method is for.
-enum class MethodRole : uint8_t { kInference, kModels, kOperators, kHealth, kReflection };
+// What a method is for. kOpen: for callers to say who they are, so that nobody is asked for a role.
+enum class MethodRole : uint8_t { kInference, kModels, kOperators, kHealth, kReflection, kOpen };
 
 // kLocal: processes of this machine.
 enum class OfferedTo : uint8_t { kNobody, kLocal, kAll };
@@ -16,7 +16,7 @@ enum class OfferedTo : uint8_t { kNobody, kLocal, kAll };
 // To whom a listener offers which methods.
 struct ListenerRoles {
   OfferedTo infer = OfferedTo::kAll;    // kInference
-  OfferedTo read = OfferedTo::kAll;     // kModels, kHealth and kReflection
+  OfferedTo read = OfferedTo::kAll;     // kModels, kHealth, kReflection and kOpen
   OfferedTo admin = OfferedTo::kLocal;  // kOperators
   friend bool operator==(const ListenerRoles&, const ListenerRoles&) = default;
 };

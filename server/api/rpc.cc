@@ -8,6 +8,7 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "server/api/audit.h"
+#include "server/api/call_watch.h"
 
 namespace floe::server {
 
@@ -63,8 +64,10 @@ absl::StatusOr<std::shared_ptr<CallHandler>> Method::Open(
     const CallHead& head, std::shared_ptr<Responder> responder) const {
   const absl::Status status = CheckAccess(head.roles, info_.role, head.local, head.caller);
   if (!status.ok() && info_.role == MethodRole::kOperators) LogRefusedOperator(head, status);
+  if (!status.ok() && watch_ != nullptr) watch_->Refused(CallRefusal::kAccess, head, status);
   FLOE_RETURN_IF_ERROR(status);
-  return open_(head, std::move(responder));
+  if (watch_ == nullptr || info_.is_inference) return open_(head, std::move(responder));
+  return watch_->Open(head, responder, open_);
 }
 
 void Invoke(const Method& method, const CallHead& head, Message message,
@@ -72,6 +75,14 @@ void Invoke(const Method& method, const CallHead& head, Message message,
   const absl::StatusOr<std::shared_ptr<CallHandler>> call = method.Open(head, responder);
   if (!call.ok()) return responder->Finish(call.status());
   (*call)->OnMessage(std::move(message));
+}
+
+void MethodTable::SetWatch(CallWatch* watch) {
+  watch_ = watch;
+  for (auto& [path, method] : methods_) {
+    method.SetWatch(watch);
+    watch->AddMethod(path);
+  }
 }
 
 const Method* MethodTable::Find(const std::string& path) const {

@@ -28,6 +28,7 @@ struct MethodInfo {
   // Of streams: their messages may be as large as those of unary calls, and so may each of their
   // replies, of which one is written at a time (Credit). Their calls end before the server does.
   bool bulk = false;
+  bool is_inference = false;  // its calls count, log and follow themselves
 };
 
 inline constexpr char kRequestIdKey[] = "x-request-id";
@@ -110,6 +111,8 @@ class CallHandler {
   virtual void OnDone() {}  // the call is over, by Finish or because the caller left
 };
 
+class CallWatch;
+
 // Opens a call by its head alone. An error refuses it, before its message is read.
 using OpenCall = std::function<absl::StatusOr<std::shared_ptr<CallHandler>>(
     const CallHead& head, std::shared_ptr<Responder> responder)>;
@@ -117,6 +120,7 @@ class Method {
  public:
   Method(const MethodInfo& info, OpenCall open) : info_(info), open_(std::move(open)) {}
   const MethodInfo& info() const { return info_; }
+  void SetWatch(CallWatch* watch) { watch_ = watch; }
   // The only way to open a call, so that nobody passes by the roles: PERMISSION_DENIED or
   // UNAUTHENTICATED where the caller may not call the method by its listener (CheckAccess).
   absl::StatusOr<std::shared_ptr<CallHandler>> Open(const CallHead& head,
@@ -125,6 +129,7 @@ class Method {
  private:
   MethodInfo info_;
   OpenCall open_;
+  CallWatch* watch_ = nullptr;
 };
 
 // A unary method that needs nothing before its message; errors go through Finish. The answer may
@@ -149,9 +154,14 @@ class MethodTable {
   const Method* Find(const std::string& path) const;  // null when there is none
   std::vector<std::string> Paths() const;
   const std::map<std::string, Method>& methods() const { return methods_; }
+  // Of all methods there are, from now on. Outlives their calls.
+  void SetWatch(CallWatch* watch);
+  // For calls that no method takes; null: there is none.
+  CallWatch* watch() const { return watch_; }
 
  private:
   std::map<std::string, Method> methods_;
+  CallWatch* watch_ = nullptr;
 };
 
 // UNIMPLEMENTED: names the path and the nearest ones there are.

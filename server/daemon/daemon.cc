@@ -24,6 +24,7 @@
 #include "kernels/cpu/gemm/openblas.h"
 #include "kernels/cpu/isa.h"
 #include "server/api/api.h"
+#include "server/api/call_watch.h"
 #include "server/api/cors.h"
 #include "server/api/refusal_log.h"
 #include "server/daemon/config_watch.h"
@@ -227,6 +228,7 @@ class Daemon {
       api.slow_request = std::chrono::milliseconds(config_.log.slow_request_ms);
     api.server = Info();
     api.refusals = &refusals_;
+    api.watch = &watched_.emplace(api.access_log);
     TransportOptions options = TransportOptionsOf(config_);
     options.calls.memory = &registry_.memory();
     options.access = secrets_.access().get();
@@ -295,6 +297,10 @@ class Daemon {
         auth.refused_by.emplace_back(CauseOf(cause), access->counts().of(cause));
       }
       return auth;
+    };
+    info.dropped_log_lines = [this] {
+      return CountsByCause{{"access", access_buffer_ == nullptr ? 0 : access_buffer_->dropped()},
+                           {"requests", request_files_ ? request_files_->dropped() : 0}};
     };
     if (secrets_.context() != nullptr)
       info.tls = [context = secrets_.context()] {
@@ -461,6 +467,7 @@ class Daemon {
   ConfigWatch watch_;
   SecretWatch secrets_;
   RefusalLog refusals_;
+  std::optional<CallWatch> watched_;
   MethodTable methods_;
   const Cors cors_{config_.server.cors_origins};
   HttpRoutes routes_;

@@ -28,6 +28,9 @@ void AddDoors(const ApiContext& api, const ListenConfig& listen,
   AddModelHealthRoutes(api.registry, api.health, routes);
   AddPageRoutes(api, routes);
   AddMetricsRoutes(api, MetricNamesOf(listen.metrics_names), routes);
+  if (api.watch == nullptr) return;
+  methods->SetWatch(api.watch);
+  routes->SetWatch(api.watch);
 }
 
 }  // namespace floe::server

@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/cpus.h"
+#include "server/api/call_watch.h"
 #include "server/metrics/foreign_metrics.h"
 #include "server/metrics/process_metrics.h"
 #include "server/metrics/scrape.h"
@@ -27,6 +28,7 @@ class OwnWriter {
   void Write() {
     Server();
     Connections();
+    OtherCalls();
     Configuration();
     Devices();
     Models();
@@ -65,6 +67,7 @@ class OwnWriter {
 
   void Server();
   void Connections();
+  void OtherCalls();
   void Configuration();
   void Devices();
   void Models();
@@ -133,6 +136,27 @@ void OwnWriter::Connections() {
         "When the certificate in use expires, in seconds since 1970.", tls.not_after);
   Gauge("floe_certificate_ok", "0 when newer files cannot be used, or the certificate has expired.",
         tls.error.empty() ? 1.0 : 0.0);
+}
+
+void OwnWriter::OtherCalls() {
+  if (context_.server.dropped_log_lines) {
+    text_.Family("floe_log_dropped_total", kCounter,
+                 "Lines of the access log, and records of request logs, that were not written.");
+    for (const auto& [log, count] : context_.server.dropped_log_lines())
+      text_.Sample({{"log", log}}, static_cast<uint64_t>(count));
+  }
+  if (context_.watch == nullptr) return;
+  const auto write = [this](std::string_view label, std::string_view code) {
+    return [this, label, code](const std::string& name, const std::string& value, uint64_t count) {
+      text_.Sample({{label, name}, {code, value}}, count);
+    };
+  };
+  text_.Family("floe_rpcs_total", kCounter,
+               "RPCs that are no inferences, and those that reached no model, by status code.");
+  context_.watch->ForEachRpc(write("method", "code"));
+  text_.Family("floe_http_requests_total", kCounter,
+               "The same of requests over HTTP, by route and status.");
+  context_.watch->ForEachRoute(write("route", "status"));
 }
 
 void OwnWriter::Configuration() {

@@ -8,6 +8,7 @@
 
 #include "base/budget.h"
 #include "base/status.h"
+#include "server/api/call_watch.h"
 #include "server/api/gunzip.h"
 #include "server/net/h2_session.h"
 #include "server/transport/call_text.h"
@@ -45,13 +46,11 @@ int64_t GrpcCall::MostBytes() const {
 absl::Status GrpcCall::Open(CallHead head) {
   // Token, message and responder are all parts of this object: one count, no allocation.
   head.cancel = std::shared_ptr<CancelToken>(shared_from_this(), &cancel_);
-  if (is_stream() && shared_.streams_end.load()) return ShuttingDownError();
-  if (!is_stream() || is_bulk()) {
-    if (!shared_.gate.Enter()) return ShuttingDownError();
-    in_gate_ = true;
+  if (const absl::Status status = Admit(head.peer); !status.ok()) {
+    if (CallWatch* const watch = shared_.methods.watch(); watch != nullptr)
+      watch->Refused(CallRefusal::kLimit, head, status);
+    return status;
   }
-  FLOE_RETURN_IF_ERROR(
-      shared_.book.Take(head.peer, is_stream() ? int64_t{kMostWaitingBytes} : int64_t{0}, &seat_));
   const absl::Status opened = CatchOutOfMemory([&]() -> absl::Status {
     FLOE_ASSIGN_OR_RETURN(handler_, head_.method->Open(head, shared_from_this()));
     return absl::OkStatus();
@@ -61,6 +60,15 @@ absl::Status GrpcCall::Open(CallHead head) {
   if (is_stream()) session_->SetWindow(stream_, static_cast<size_t>(2 * kMaxStreamMessage));
   deadline_.Set(loop_->timers(), head.deadline);
   return absl::OkStatus();
+}
+
+absl::Status GrpcCall::Admit(const std::string& peer) {
+  if (is_stream() && shared_.streams_end.load()) return ShuttingDownError();
+  if (!is_stream() || is_bulk()) {
+    if (!shared_.gate.Enter()) return ShuttingDownError();
+    in_gate_ = true;
+  }
+  return shared_.book.Take(peer, is_stream() ? int64_t{kMostWaitingBytes} : int64_t{0}, &seat_);
 }
 
 void GrpcCall::OnDeadline() {

@@ -72,6 +72,7 @@ class GrpcCall final : public Responder,
   void Run() override;
 
  private:
+  absl::Status Admit(const std::string& peer);
   struct Out {
     std::string bytes;
     bool packed = false;

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "server/api/call_watch.h"
 #include "server/transport/call_text.h"
 
 namespace floe::server {
@@ -183,6 +184,7 @@ void H1Session::Step() {
     if (step.event == H1Parser::Event::kBody) TakeBody(step.body);
     if (step.event == H1Parser::Event::kError) {
       out_ += H1Response::Refusal(parser_.error());
+      NoteError(parser_.error());
       connection_.NoteReason(EndReason::kStranger);
       closing_ = true;
       if (exchange_ != nullptr) Linger();  // a body is too long, or broken
@@ -204,9 +206,31 @@ void H1Session::TakeBody(std::string_view part) {
   if (exchange_->handler == nullptr) return;
   const absl::Status paid = exchange_->PayBody(part.size());
   if (paid.ok()) return exchange_->handler->OnBody(part);
-  exchange_->Send(ErrorReply(paid));
-  std::exchange(exchange_->handler, nullptr)->OnDone();
+  RefuseBody(paid);
   Linger();
+}
+
+// What the parser refuses: a head that is wrong, or a body that is.
+void H1Session::NoteError(const H1Parser::Error& error) const {
+  HttpReply reply;
+  reply.status = error.status;
+  reply.body = error.reason;
+  const bool of_body = exchange_ != nullptr;
+  constexpr int kTooLarge = 413;
+  NoteRefused(*connection_.shared().routes,
+              error.status == kTooLarge ? CallRefusal::kSize : CallRefusal::kHead,
+              {connection_.who().peer,
+               of_body ? std::string_view(parser_.head().path) : std::string_view()},
+              reply);
+}
+
+// The call counts beyond a limit.
+void H1Session::RefuseBody(const absl::Status& status) {
+  HttpReply reply = ErrorReply(status);
+  NoteRefused(*connection_.shared().routes, CallRefusal::kLimit,
+              {connection_.who().peer, parser_.head().path}, reply);
+  exchange_->Send(std::move(reply));
+  std::exchange(exchange_->handler, nullptr)->OnDone();
 }
 
 void H1Session::Open() {
@@ -230,10 +254,7 @@ void H1Session::Open() {
   int64_t most = 0;
   exchange_->handler = connection_.shared().routes->Open(std::move(asked), exchange_, &most);
   if (exchange_->handler != nullptr && most > 0) {
-    if (const absl::Status status = exchange_->Admit(who.peer); !status.ok()) {
-      exchange_->Send(ErrorReply(status));
-      std::exchange(exchange_->handler, nullptr)->OnDone();
-    }
+    if (const absl::Status status = exchange_->Admit(who.peer); !status.ok()) RefuseBody(status);
   }
   if (exchange_->handler == nullptr) {
     // A short body of a request that was refused is read, so that the connection goes on.

@@ -38,6 +38,8 @@ class H1Session final : public Protocol {
   void Step();
   void Open();
   void TakeBody(std::string_view part);
+  void NoteError(const H1Parser::Error& error) const;
+  void RefuseBody(const absl::Status& status);
   void Answered(Exchange* exchange);
   void Linger();
   void SetTimer();

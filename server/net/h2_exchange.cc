@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/call_watch.h"
 #include "server/net/h2_session.h"
 #include "server/transport/call_text.h"
 
@@ -18,26 +19,29 @@ H2Exchange::~H2Exchange() {
   if (in_gate_) shared_.gate.Leave();
 }
 
-absl::Status H2Exchange::Admit(const std::string& peer) {
+absl::Status H2Exchange::Admit() {
   if (!shared_.gate.Enter()) return ShuttingDownError();
   in_gate_ = true;
-  return shared_.book.Take(peer, 0, &seat_);
+  return shared_.book.Take(peer_, 0, &seat_);
 }
 
 void H2Exchange::Open(HttpHead head, bool ends) {
   is_head_ = head.method == "HEAD";
   head.cancel = cancel_;
   if (ends) head.content_length = 0;
-  const std::string peer = head.peer;
+  peer_ = head.peer;
+  path_ = head.path;
   handler_ = shared_.routes->Open(std::move(head), shared_from_this(), &max_body_bytes_);
   if (handler_ == nullptr) return;
   if (max_body_bytes_ > 0)
-    if (const absl::Status status = Admit(peer); !status.ok()) return Refuse(ErrorReply(status));
+    if (const absl::Status status = Admit(); !status.ok())
+      return Refuse(CallRefusal::kLimit, ErrorReply(status));
   if (ends) OnEnd();
 }
 
 // The answer takes the place of the handler's.
-void H2Exchange::Refuse(HttpReply reply) {
+void H2Exchange::Refuse(CallRefusal cause, HttpReply reply) {
+  NoteRefused(*shared_.routes, cause, {peer_, path_}, reply);
   Send(std::move(reply));
   std::exchange(handler_, nullptr)->OnDone();
 }
@@ -48,10 +52,10 @@ void H2Exchange::OnBody(std::string_view part) {
   if (body_bytes_ > max_body_bytes_) {
     HttpReply reply = JsonReply(
         413, absl::StrCat("{\"error\":\"the body has more than ", max_body_bytes_, " bytes\"}"));
-    return Refuse(std::move(reply));
+    return Refuse(CallRefusal::kSize, std::move(reply));
   }
   if (const absl::Status paid = seat_.AddRequest(static_cast<int64_t>(part.size())); !paid.ok())
-    return Refuse(ErrorReply(paid));
+    return Refuse(CallRefusal::kLimit, ErrorReply(paid));
   handler_->OnBody(part);
 }
 

@@ -66,8 +66,8 @@ class H2Exchange final : public HttpResponder,
     std::string body;
   };
 
-  absl::Status Admit(const std::string& peer);
-  void Refuse(HttpReply reply);
+  absl::Status Admit();
+  void Refuse(CallRefusal cause, HttpReply reply);
   void Post() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   NetShared& shared_;
@@ -81,6 +81,7 @@ class H2Exchange final : public HttpResponder,
   int64_t body_bytes_ = 0, max_body_bytes_ = 0;
 
   HttpReply reply_;
+  std::string peer_, path_;  // of the request
   std::string out_;
   size_t sent_ = 0;
   bool began_ = false, has_length_ = false, ended_ = false;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/retry_after.h"
+#include "server/api/call_watch.h"
 #include "server/net/h2_session.h"
 #include "server/transport/call_text.h"
 
@@ -152,9 +153,11 @@ void H2Session::OnHead(bool ends) {
   }
   std::shared_ptr<GrpcCall> call;
   if (head_.too_large)
-    return RefuseCall(stream, absl::ResourceExhaustedError(absl::StrCat(
-                                  "the call has more than ", shared().limits.max_metadata_bytes,
-                                  " bytes of metadata")));
+    return RefuseCall(stream,
+                      NoteRefused(CallRefusal::kHead,
+                                  absl::ResourceExhaustedError(absl::StrCat(
+                                      "the call has more than ", shared().limits.max_metadata_bytes,
+                                      " bytes of metadata"))));
   if (!head_.is_grpc && shared().routes != nullptr && shared().methods.Find(head_.path) == nullptr)
     return OpenPlain(stream, ends);
   if (head_.method != "POST") return AnswerPlainly(stream, "405");
@@ -165,16 +168,30 @@ void H2Session::OnHead(bool ends) {
   if (ends) call->OnHalfClose();
 }
 
+// For the log and counts, of what does not come as far as to a method.
+absl::Status H2Session::NoteRefused(CallRefusal cause, absl::Status status) {
+  CallWatch* const watch = shared().methods.watch();
+  if (watch != nullptr)
+    watch->Refused(
+        cause,
+        {connection_.who().peer, head_.path, {}, head_.call.request_id, head_.call.traceparent},
+        status);
+  return status;
+}
+
 absl::Status H2Session::OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* opened) {
   GrpcHead asked;
   asked.method = shared().methods.Find(head_.path);
-  if (asked.method == nullptr) return UnknownMethodError(shared().methods, head_.path);
-  if (head_.bad_timeout) return absl::InvalidArgumentError("grpc-timeout is malformed");
+  if (asked.method == nullptr)
+    return NoteRefused(CallRefusal::kUnknown, UnknownMethodError(shared().methods, head_.path));
+  if (head_.bad_timeout)
+    return NoteRefused(CallRefusal::kHead, absl::InvalidArgumentError("grpc-timeout is malformed"));
   asked.packing = PackingOf(head_.encoding);
   if (asked.packing == Packing::kUnknown)
-    return absl::UnimplementedError(absl::StrCat("grpc-encoding ", Quoted(head_.encoding),
-                                                 " is not known here; use identity, gzip or "
-                                                 "deflate"));
+    return NoteRefused(CallRefusal::kHead, absl::UnimplementedError(absl::StrCat(
+                                               "grpc-encoding ", Quoted(head_.encoding),
+                                               " is not known here; use identity, gzip or "
+                                               "deflate")));
   // Who packs requests wants packed replies.
   if (shared().limits.compression && Accepts(head_.accepts, asked.packing))
     asked.reply = asked.packing;

@@ -68,6 +68,7 @@ class H2Session final : public Protocol {
   void OnRegularField(std::string_view name, std::string_view value);
   void OnHead(bool ends);
   void OnRequestEnd(int32_t stream);
+  absl::Status NoteRefused(CallRefusal cause, absl::Status status);
   absl::Status OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* opened);
   void RefuseCall(int32_t stream, const absl::Status& status);
   void OpenPlain(int32_t stream, bool ends);

@@ -41,7 +41,8 @@ void EventHub::Update(View* view, const PageSections& sections) const {
 }
 
 bool EventHub::Send(const View& view, Reader* reader, TimePoint now) const {
-  if (!reader->view.caller.CheckRole(Role::kRead).ok()) {  // its token has expired
+  // Its token has expired, or was taken away.
+  if (!reader->view.caller.CheckRole(Role::kRead).ok() || !reader->view.caller.Holds()) {
     reader->responder->End();
     return true;
   }

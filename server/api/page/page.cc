@@ -17,45 +17,13 @@
 #include "config/files.h"
 #include "server/api/page/assets.h"
 #include "server/api/page/event_hub.h"
+#include "server/api/page/shell.h"
 #include "server/api/page/views.h"
 
 namespace floe::server {
 namespace {
 
 constexpr Duration kEventsEvery = std::chrono::seconds(1);
-
-// Scripts and styles of this server alone, no others and none inside the page.
-constexpr char kContentPolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-HttpReply PageReply(int status, const Html& html) {
-  HttpReply reply;
-  reply.status = status;
-  reply.body = html.text();
-  reply.content_type = "text/html; charset=utf-8";
-  reply.fields = {{"Content-Security-Policy", kContentPolicy},
-                  {"X-Content-Type-Options", "nosniff"},
-                  {"Referrer-Policy", "no-referrer"},
-                  {"Cross-Origin-Opener-Policy", "same-origin"},
-                  {"Cache-Control", "no-store"}};
-  return reply;
-}
-
-// `live`: the address of its events, "" for none.
-Html WholePage(const std::string& title, const std::string& live, const Html& script,
-               const Html& content) {
-  Html html;
-  html.Filled(PageFile("page.html"), {{"title", title}, {"live", live}});
-  return html.Put("script", script).Put("content", content);
-}
-
-HttpReply ErrorPage(const absl::Status& status) {
-  Html content;
-  content.Add("<h1>Not here</h1><p>").Text(std::string(status.message()));
-  content.Add("</p><p><a href=\"/\">All models</a></p>");
-  return PageReply(HttpStatusOf(status.code()), WholePage("Not here", "", {}, content));
-}
 
 // Where the browser found the server. What is no host's name is not shown.
 PageAddress AddressOf(const HttpHead& head, bool tls) {
@@ -151,6 +119,7 @@ void AddSections(const PageSections& sections, Html* html) {
 HttpReply PageSource::Overview(const HttpHead& head) const {
   Html content;
   content.Add("<h1>floe at ").Text(AddressOf(head, false).host).Add("</h1>");
+  content.Part(WhoIsLoggedIn(head.caller));
   AddSections(OverviewSections(State(), head.caller), &content);
   return PageReply(200, WholePage("floe", "/page/events", {}, content));
 }
@@ -225,11 +194,11 @@ std::string TagOf(std::string_view bytes) {
   return absl::StrCat("\"", absl::Hex(hash, absl::kZeroPad16), "\"");
 }
 
-void AddFile(const std::string& path, const char* name, const char* content_type,
+void AddFile(const std::string& path, const char* name, const char* content_type, MethodRole role,
              HttpRoutes* routes) {
   const std::string_view bytes = PageFile(name);
-  routes->Add(SimpleRoute(
-      path, MethodRole::kModels, [bytes, content_type, tag = TagOf(bytes)](const HttpHead& head) {
+  routes->Add(
+      SimpleRoute(path, role, [bytes, content_type, tag = TagOf(bytes)](const HttpHead& head) {
         HttpReply reply;
         reply.fields = {
             {"ETag", tag}, {"Cache-Control", "no-cache"}, {"X-Content-Type-Options", "nosniff"}};
@@ -251,6 +220,7 @@ void AddWritten(const std::shared_ptr<PageSource>& source, const char* path, Met
   route.method = "GET";
   route.pattern = path;
   route.role = role;
+  route.refusal = LoginPage;
   route.open = [source, write](const HttpHead& head, std::shared_ptr<HttpResponder> responder) {
     // The source outlives its thread's tasks, as a task must not be the last to hold it.
     return std::make_shared<PageHandler>(
@@ -292,11 +262,14 @@ void AddPageRoutes(const ApiContext& context, HttpRoutes* routes) {
       [](const PageSource& from, const HttpHead&) { return from.Config(); }, routes);
   AddEvents(source, "/page/events", routes);
   AddEvents(source, "/page/events/{model}", routes);
-  AddFile("/page/page.css", "page.css", "text/css; charset=utf-8", routes);
-  AddFile("/page/page.js", "page.js", "text/javascript; charset=utf-8", routes);
-  AddFile("/page/model.js", "model.js", "text/javascript; charset=utf-8", routes);
-  AddFile("/page/icon.svg", "icon.svg", "image/svg+xml", routes);
-  AddFile("/openapi.json", "openapi.json", "application/json", routes);
+  // The form of a login needs them.
+  AddFile("/page/page.css", "page.css", "text/css; charset=utf-8", MethodRole::kOpen, routes);
+  AddFile("/page/page.js", "page.js", "text/javascript; charset=utf-8", MethodRole::kOpen, routes);
+  AddFile("/page/icon.svg", "icon.svg", "image/svg+xml", MethodRole::kOpen, routes);
+  AddFile("/page/model.js", "model.js", "text/javascript; charset=utf-8", MethodRole::kModels,
+          routes);
+  AddFile("/openapi.json", "openapi.json", "application/json", MethodRole::kModels, routes);
+  AddLoginRoutes(routes);
 }
 
 }  // namespace floe::server

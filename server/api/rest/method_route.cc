@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "server/api/followed.h"
+
 namespace floe::server {
 namespace {
 
@@ -31,10 +33,11 @@ class MethodCall : public HttpHandler,
   }
 
   void Write(std::string&& message) override { reply_ = std::move(message); }
-  void Finish(const absl::Status& status, const Trailers&) override {
-    if (!status.ok()) return responder_->Send(ErrorReply(status));
-    absl::StatusOr<std::string> body = forms_.reply(reply_);
-    responder_->Send(body.ok() ? JsonReply(200, *std::move(body)) : ErrorReply(body.status()));
+  void Finish(const absl::Status& status, const Trailers& trailers) override {
+    const absl::StatusOr<std::string> body = status.ok() ? forms_.reply(reply_) : status;
+    HttpReply reply = body.ok() ? JsonReply(200, *body) : ErrorReply(body.status());
+    AddToReply(trailers, &reply);
+    responder_->Send(std::move(reply));
   }
 
  private:
@@ -55,6 +58,7 @@ HttpRoute MethodRoute(std::string http_method, std::string pattern, const Method
   route.method = std::move(http_method);
   route.pattern = std::move(pattern);
   route.role = method.info().role;
+  route.watches_itself = true;
   route.open = [&method, options, forms = std::make_shared<const MethodForms>(std::move(forms))](
                    const HttpHead& head, std::shared_ptr<HttpResponder> responder) {
     return std::make_shared<MethodCall>(method, *forms, head, options, std::move(responder));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "server/api/followed.h"
 #include "server/api/gunzip.h"
 #include "server/api/rest/json_text.h"
 
@@ -21,12 +22,6 @@ constexpr int64_t kFreelyUnpacked = int64_t{4} << 20;
 constexpr int64_t kMostRatio = 200;
 // JSON of this size takes less than a millisecond to read.
 constexpr size_t kSmallJson = size_t{32} << 10;
-
-// "1.5" of "1500" microseconds.
-double Millis(const std::string& micros) {
-  int64_t number = 0;
-  return absl::SimpleAtoi(micros, &number) ? static_cast<double>(number) / 1000 : 0;
-}
 
 // Threading: HttpHandler on the connection's thread, then Responder on any.
 class RestCall : public HttpHandler,
@@ -59,14 +54,7 @@ class RestCall : public HttpHandler,
     } else {
       reply = ErrorReply(status);
     }
-    std::string timing;  // as browsers show it, in milliseconds
-    for (const auto& [name, value] : trailers) {
-      reply.fields.emplace_back(name, value);
-      if (name == kQueueTimeKey || name == kRunTimeKey)
-        absl::StrAppend(&timing, timing.empty() ? "" : ", ",
-                        name == kQueueTimeKey ? "queue" : "run", ";dur=", Millis(value));
-    }
-    if (!timing.empty()) reply.fields.emplace_back("Server-Timing", std::move(timing));
+    AddToReply(trailers, &reply);
     responder_->Send(std::move(reply));
   }
   using Responder::Finish;
@@ -127,6 +115,7 @@ HttpRoute InferenceRoute(std::string pattern, const OpenInference& door, const R
   route.method = "POST";
   route.pattern = std::move(pattern);
   route.role = MethodRole::kInference;
+  route.watches_itself = true;
   route.max_body_bytes = options.max_body_bytes;
   route.open = [door, options, open = std::move(open)](
                    const HttpHead& head,
