@@ -12,6 +12,7 @@ namespace floe {
 namespace {
 
 constexpr char kUrl[] = "floe/retry-after-ms";
+constexpr char kTooLargeUrl[] = "floe/too-large";
 
 }  // namespace
 
@@ -27,5 +28,12 @@ std::optional<std::chrono::milliseconds> RetryAfter(const absl::Status& status) 
   if (!text || !absl::SimpleAtoi(std::string(*text), &millis)) return std::nullopt;
   return std::chrono::milliseconds(millis);
 }
+
+absl::Status AsTooLarge(absl::Status status) {
+  status.SetPayload(kTooLargeUrl, absl::Cord());
+  return status;
+}
+
+bool IsTooLarge(const absl::Status& status) { return status.GetPayload(kTooLargeUrl).has_value(); }
 
 }  // namespace floe

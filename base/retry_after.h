@@ -14,4 +14,8 @@ absl::Status WithRetryAfter(absl::Status status, Duration wait);
 // Whole milliseconds; nothing: it carries none.
 std::optional<std::chrono::milliseconds> RetryAfter(const absl::Status& status);
 
+// The same status of a request that is too large whenever it comes: trying again cannot help.
+absl::Status AsTooLarge(absl::Status status);
+bool IsTooLarge(const absl::Status& status);
+
 }  // namespace floe

@@ -224,6 +224,7 @@ struct ListenConfig {
   int64_t http_timeout_ms = 30000;
   std::vector<std::string> cors_origins;   // "https://app.example", or "*"
   std::vector<std::string> metrics_names;  // of other servers: "tfserving", "triton", "kserve"
+  std::string metrics_path = "/monitoring/prometheus/metrics";  // with TensorFlow Serving's names
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "config/key_forms.h"
+#include "config/monitoring_config.h"
 
 namespace floe {
 namespace {
@@ -88,7 +89,8 @@ ServerKeyList ListenKeys() {
       {FLOE_KEY(server.enable_health_watch), YesNo(),
        "Offers the health service's `Watch`, one stream for each caller, beside `Check`"},
       {FLOE_KEY(server.enable_compression), YesNo(),
-       "Accepts gzip requests of up to `max_message_bytes` unpacked; false: UNIMPLEMENTED"},
+       "Accepts gzip requests of up to `max_message_bytes` unpacked, else UNIMPLEMENTED, and packs "
+       "the replies of clients that take them so"},
       {FLOE_KEY(server.max_calls), Whole{kMany},
        "Calls in progress; more end in RESOURCE_EXHAUSTED. 0: no limit"},
       {FLOE_KEY(server.max_calls_per_address), Whole{kMany},
@@ -128,6 +130,8 @@ ServerKeyList HttpKeys() {
        "Sites whose pages may call REST from a browser; `*`: all (docs/rest.md)"},
       {FLOE_KEY(server.metrics_names), NameList{{"tfserving", "triton", "kserve"}},
        "Other servers' names that `/metrics` has too, e.g. `[tfserving]` (docs/metrics.md)"},
+      {FLOE_KEY(server.metrics_path), AnyText{"a path such as /metrics, or ''", IsMetricsPath},
+       "Where the metrics are with TensorFlow Serving's names; empty: nowhere"},
   };
 }
 

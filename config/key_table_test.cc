@@ -77,6 +77,7 @@ const Case kCases[] = {
        c->server.cors_origins = {"http://a:80", "*"};
      }},
     {"server.metrics_names", [](ServerConfig* c) { c->server.metrics_names = {"triton"}; }},
+    FLOE_KEY(server, metrics_path, server.metrics_path, "/x"),
     FLOE_KEY(server, tls.certificate, server.tls.certificate, "x"),
     FLOE_KEY(server, tls.key, server.tls.key, "x"),
     FLOE_KEY(server, tls.client_ca, server.tls.client_ca, "x"),

@@ -110,7 +110,8 @@ struct AccessState {
   absl::Status status;  // OK, or why the file's newer content is not used
 };
 
-// Outlives the callers. Threading: any thread, but Poll and Reload one at a time.
+// Outlives the callers. One class: whatever says who calls has its answer in one table of tokens
+// and principals. Threading: any thread, but Poll and Reload one at a time.
 class Access {
  public:
   using WallClock = std::function<std::time_t()>;  // seconds since 1970

@@ -1,9 +1,10 @@
-// zlib's inflate with a bound on the result.
+// zlib's deflate, and inflate with a bound on the result.
 #include "server/api/gunzip.h"
 
 #include <zlib.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -53,6 +54,23 @@ absl::StatusOr<std::string> Gunzip(std::string_view packed, int64_t max_bytes) {
   if (result != Z_STREAM_END)
     return absl::InvalidArgumentError("the request's compressed data is damaged or cut short");
   out.resize(size);
+  return out;
+}
+
+std::string Deflated(std::string_view bytes, bool gzip) {
+  if (bytes.size() >= std::numeric_limits<uInt>::max()) return "";
+  z_stream stream = {};
+  const int window = gzip ? 16 + MAX_WBITS : MAX_WBITS;
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    return "";
+  std::string out(bytes.size(), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const bool fits = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+  out.resize(fits ? out.size() - stream.avail_out : 0);
+  deflateEnd(&stream);
   return out;
 }
 

@@ -15,12 +15,13 @@
 #include "base/status.h"
 #include "server/api/call_watch.h"
 #include "server/api/cors.h"
+#include "server/api/packed_reply.h"
 #include "server/api/rest/json_text.h"
 
 namespace floe::server {
 namespace {
 
-constexpr size_t kMostErrorBytes = 4096;
+constexpr size_t kMostHttpErrorBytes = 4096;
 constexpr size_t kMostIdBytes = 384;
 
 std::string PatternOf(const HttpRoute& route) {
@@ -236,7 +237,8 @@ std::shared_ptr<HttpHandler> HttpRoutes::Open(HttpHead head,
                                               const std::shared_ptr<HttpResponder>& to,
                                               int64_t* max_body_bytes) const {
   *max_body_bytes = 0;
-  const std::shared_ptr<HttpResponder> responder = cors_ == nullptr ? to : cors_->Around(head, to);
+  std::shared_ptr<HttpResponder> responder = cors_ == nullptr ? to : cors_->Around(head, to);
+  if (packs_) responder = PackingResponder(head, std::move(responder));
   Match match = Find(head.method, head.path);
   if (cors_ != nullptr && head.method == "OPTIONS" && !match.refusal.fields.empty())
     cors_->AddPreflight(head, std::string(match.refusal.fields[0].second), &match.refusal.fields);
@@ -340,7 +342,9 @@ HttpReply JsonReply(int status, std::string body) {
 HttpReply ErrorReply(const absl::Status& status) {
   const absl::string_view said = status.message();
   std::string body = R"({"error":)";
-  AppendJsonString(Printable({said.data(), said.size()}, kMostErrorBytes), &body);
+  AppendJsonString(Printable({said.data(), said.size()}, kMostHttpErrorBytes), &body);
+  constexpr int kContentTooLarge = 413;
+  if (IsTooLarge(status)) return JsonReply(kContentTooLarge, body + "}\n");
   HttpReply reply = JsonReply(HttpStatusOf(status.code()), body + "}\n");
   const auto wait = RetryAfter(status);
   if (wait.has_value() || absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {

@@ -105,6 +105,8 @@ class HttpRoutes {
   void Add(HttpRoute route);
   // Other sites that may call; before any request. Lives as long.
   void SetCors(const Cors* cors) { cors_ = cors; }
+  // Packs the replies of clients that take them so; before any request.
+  void PackReplies() { packs_ = true; }
   // Of all routes there are, from now on. Outlives their requests.
   void SetWatch(CallWatch* watch);
   // For requests that no route takes; null: there is none.
@@ -137,6 +139,7 @@ class HttpRoutes {
 
   std::vector<Entry> entries_;
   CallWatch* watch_ = nullptr;
+  bool packs_ = false;
   const Cors* cors_ = nullptr;  // null: no site may
 };
 
@@ -156,7 +159,8 @@ std::string LoginCookie(const std::string& value);
 // Whether a page of this server sent the request, as browsers say it, which pages cannot.
 bool IsFromOwnPage(const HttpHead& head);
 
-// {"error": "..."} with HttpStatusOf, and Retry-After where trying again may help.
+// {"error": "..."} with HttpStatusOf, and Retry-After where trying again may help; 413 for what
+// IsTooLarge.
 HttpReply ErrorReply(const absl::Status& status);
 
 }  // namespace floe::server

@@ -237,6 +237,7 @@ class Daemon {
     AddDoors(
         api, config_.server, [this] { return secrets_.Detail(); }, &methods_, &routes_);
     if (!config_.server.cors_origins.empty()) routes_.SetCors(&cors_);
+    if (config_.server.enable_compression) routes_.PackReplies();
     transport_ = MakeNetTransport(methods_, options, arguments, &routes_);
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(

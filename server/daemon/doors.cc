@@ -27,7 +27,7 @@ void AddDoors(const ApiContext& api, const ListenConfig& listen,
   AddKServeRoutes(api, *methods, RestOptionsOf(listen), routes);
   AddModelHealthRoutes(api.registry, api.health, routes);
   AddPageRoutes(api, routes);
-  AddMetricsRoutes(api, MetricNamesOf(listen.metrics_names), routes);
+  AddMetricsRoutes(api, MetricNamesOf(listen.metrics_names), listen.metrics_path, routes);
   if (api.watch == nullptr) return;
   methods->SetWatch(api.watch);
   routes->SetWatch(api.watch);

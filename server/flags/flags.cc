@@ -19,6 +19,7 @@
 #include "config/base_path.h"
 #include "config/files.h"
 #include "config/key_table.h"
+#include "config/monitoring_config.h"
 #include "kernels/cuda/device/devices.h"
 #include "server/flags/tfs_flags.h"
 
@@ -57,7 +58,8 @@ struct Flags {
   };
   std::vector<Setting> keys;
   Given<std::string> model_name, model_base_path, full_status, saved_model_tags;
-  Given<bool> content, enable_batching, per_model_batching, alts;
+  Given<std::string> monitoring;
+  Given<bool> content, enable_batching, per_model_batching, alts, cors;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
   std::vector<std::string> notes;  // of flags without effect
 };
@@ -129,6 +131,8 @@ constexpr ValueFlag<bool> kSwitches[] = {
      "Read batching_params.pbtxt of a version; needs --enable_batching [false]"},
     {"--enable_batching", &Flags::enable_batching,
      "Needed for --batching_parameters_file; waiting requests are batched in any case"},
+    {"--rest_api_enable_cors_support", &Flags::cors,
+     "Pages of all sites may call REST, as server.cors_origins: ['*'] says [false]"},
     {"--use_alts_credentials", &Flags::alts, "Refused: floed does not speak ALTS; use TLS"},
     {"--enable_serialization_as_tensor_content", &Flags::content,
      "Reply with tensor_content instead of typed values, unless the model's entry says otherwise"},
@@ -155,6 +159,9 @@ constexpr TextFlag kTexts[] = {
       "Path of the single model: its file, a directory with its file, or a directory of <version>/ "
       "directories"},
      "PATH"},
+    {{"--monitoring_config_file", &Flags::monitoring,
+      "MonitoringConfig in text format: server.metrics_path"},
+     "FILE"},
     {{"--saved_model_tags", &Flags::saved_model_tags,
       "Default of the models' saved_model_tags [serve, or the only graph]"},
      "TAG,TAG"},
@@ -256,7 +263,7 @@ void AddFlags(CLI::App& app, Flags& f) {
   AddFlagsWithoutEffect(app, &f.notes);
 }
 
-void Overlay(const Flags& f, ServerConfig* config) {
+absl::Status Overlay(const Flags& f, ServerConfig* config) {
   for (const auto& [key, text, flag] : f.keys) {
     key->parse(text, config);
     config->where[key->path] = flag;
@@ -265,6 +272,13 @@ void Overlay(const Flags& f, ServerConfig* config) {
   if (f.per_model_batching)
     config->lifecycle.enable_per_model_batching_parameters =
         *f.per_model_batching && f.enable_batching.value_or(false);
+  if (f.cors.value_or(false)) config->server.cors_origins = {"*"};
+  const std::string monitoring = f.monitoring.value_or("");
+  if (monitoring.empty()) return absl::OkStatus();
+  FLOE_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(monitoring));
+  FLOE_ASSIGN_OR_RETURN(config->server.metrics_path, ParseMonitoringConfig(text, monitoring));
+  config->where["server.metrics_path"] = monitoring;
+  return absl::OkStatus();
 }
 
 // What opens an image, which has no file and no flags, to others: unencrypted, so by a word only.
@@ -361,7 +375,7 @@ absl::StatusOr<ServerConfig> Assemble(const Flags& f) {
   ModelConfig defaults = ModelDefaults(f);
   FLOE_ASSIGN_OR_RETURN(ServerConfig config, LoadConfigFiles(f.files, &defaults));
   FLOE_RETURN_IF_ERROR(ListenAsEnvironmentSays(&config));
-  Overlay(f, &config);
+  FLOE_RETURN_IF_ERROR(Overlay(f, &config));
   config.model_defaults = defaults;
   config.notes.insert(config.notes.begin(), f.notes.begin(), f.notes.end());
   if (single && f.files.model_config.empty())

@@ -16,8 +16,6 @@ struct Flag {
 };
 
 constexpr char kNoRest[] = "the REST API needs no threads of its own";
-constexpr char kNoCors[] =
-    "server.cors_origins in floe.yaml names the sites whose pages may call this server";
 constexpr char kNoLite[] = "TensorFlow Lite models are not served";
 constexpr char kNoGpu[] = "floed has its own kernels; see --backend and --gpu_memory_limit";
 constexpr char kOwnCode[] = "models run on floe's own code, not TensorFlow's";
@@ -25,13 +23,10 @@ constexpr char kOwnGraph[] = "only the graph of a model is kept in memory";
 
 constexpr Flag kFlags[] = {
     {"rest_api_num_threads", FlagKind::kInteger, kNoRest},
-    {"rest_api_enable_cors_support", FlagKind::kSwitch, kNoCors},
     {"num_unload_threads", FlagKind::kInteger, "unloading never blocks serving"},
     {"flush_filesystem_caches", FlagKind::kSwitch, "the operating system caches model files"},
     {"grpc_max_threads", FlagKind::kInteger, "gRPC's threads never wait for a model"},
     {"enable_grpc_healthcheck_service", FlagKind::kSwitch, "health is always offered"},
-    {"monitoring_config_file", FlagKind::kText,
-     "metrics are at /metrics and /monitoring/prometheus/metrics"},
     {"enable_profiler", FlagKind::kSwitch, "there is no profiler service"},
     {"platform_config_file", FlagKind::kText, kOwnCode},
     {"tensorflow_session_config_file", FlagKind::kText, kOwnCode},

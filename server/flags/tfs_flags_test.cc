@@ -42,7 +42,7 @@ const std::vector<std::pair<std::string, std::string>>& ValueFlags() {
       {"grpc_channel_arguments", "a=1"},
       {"grpc_max_threads", "16"},
       {"num_request_iterations_for_warmup", "2"},
-      {"monitoring_config_file", "/mon"},
+      {"monitoring_config_file", ""},
       {"num_tflite_pools", "1"},
       {"num_tflite_interpreters_per_pool", "1"},
       {"thread_pool_factory_config_file", "/t"},
@@ -104,7 +104,8 @@ TEST_F(TfsFlagsTest, EveryFlagOfTfServingInEverySpelling) {
     EXPECT_EQ(c.models[0].intra_op_threads, 2);
     EXPECT_EQ(c.models[0].workers, 3);
     EXPECT_EQ(c.models[0].saved_model_tags, "serve");
-    EXPECT_THAT(c.notes, Contains(StartsWith("--rest_api_enable_cors_support=true has no effect")));
+    EXPECT_THAT(c.server.cors_origins, testing::ElementsAre("*"));
+    EXPECT_EQ(c.server.metrics_path, "/monitoring/prometheus/metrics");
     EXPECT_THAT(c.notes, Contains(StartsWith("--model_base_path has no effect here")));
   }
 }
@@ -154,6 +155,18 @@ TEST_F(TfsFlagsTest, EncryptionThatIsAskedForIsNotLeftOutSilently) {
   EXPECT_EQ(ssl.command->config.server.tls.ssl_config_file, "/ssl");
   EXPECT_TRUE(ssl.command->config.server.tls.is_on());
   EXPECT_TRUE(Parse({"--model_base_path=/a", "--use_alts_credentials=false"}).command);
+}
+
+TEST_F(TfsFlagsTest, MetricsAreWhereTheFileSays) {
+  const auto path = [this](const std::string& text) {
+    const Parsed p =
+        Parse({"--model_base_path=/a", "--monitoring_config_file=" + Write("p", text)});
+    return p.command ? p.command->config.server.metrics_path : p.err;
+  };
+  EXPECT_EQ(path("prometheus_config { enable: true path: '/mine' }"), "/mine");
+  EXPECT_EQ(path("prometheus_config { enable: false }"), "");
+  EXPECT_THAT(path("prometheus_config { on: true }"), HasSubstr(":1"));
+  EXPECT_EQ(Parse({"--model_base_path=/a", "--monitoring_config_file=/nowhere"}).exit_code, 1);
 }
 
 // The notes of a command line of flags without effect; a mistake's text when it is wrong.

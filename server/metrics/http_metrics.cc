@@ -67,12 +67,13 @@ class MetricsHandler : public HttpHandler {
 
 }  // namespace
 
-void AddMetricsRoutes(const ApiContext& context, const MetricNames& names, HttpRoutes* routes) {
+void AddMetricsRoutes(const ApiContext& context, const MetricNames& names, const std::string& path,
+                      HttpRoutes* routes) {
   const auto source = std::make_shared<MetricsSource>(context);
-  const auto add = [&](const char* path, const MetricNames& shown) {
+  const auto add = [&](const std::string& at, const MetricNames& shown) {
     HttpRoute route;
     route.method = "GET";
-    route.pattern = path;
+    route.pattern = at;
     route.role = MethodRole::kModels;
     route.open = [source, shown](const HttpHead& head, std::shared_ptr<HttpResponder> responder) {
       const std::string* const accept = head.Field("accept");
@@ -81,10 +82,11 @@ void AddMetricsRoutes(const ApiContext& context, const MetricNames& names, HttpR
     };
     routes->Add(std::move(route));
   };
-  add("/metrics", names);
+  constexpr char kOwnPath[] = "/metrics";
   MetricNames as_tfserving = names;
   as_tfserving.tfserving = true;
-  add("/monitoring/prometheus/metrics", as_tfserving);
+  add(kOwnPath, path == kOwnPath ? as_tfserving : names);
+  if (!path.empty() && path != kOwnPath) add(path, as_tfserving);
 }
 
 }  // namespace floe::server

@@ -48,7 +48,7 @@ class HttpMetricsTest : public testing::Test {
 };
 
 TEST_F(HttpMetricsTest, TwoPathsAndTwoFormats) {
-  AddMetricsRoutes(context_, {}, &routes_);
+  AddMetricsRoutes(context_, {}, "/mine", &routes_);
   const HttpReply text = Get("/metrics");
   EXPECT_EQ(text.status, 200);
   EXPECT_EQ(text.content_type, "text/plain; version=0.0.4; charset=utf-8");
@@ -62,7 +62,7 @@ TEST_F(HttpMetricsTest, TwoPathsAndTwoFormats) {
 }
 
 TEST_F(HttpMetricsTest, NamesThatAreAskedForAndTheRole) {
-  AddMetricsRoutes(context_, MetricNamesOf({"tfserving"}), &routes_);
+  AddMetricsRoutes(context_, MetricNamesOf({"tfserving"}), "", &routes_);
   EXPECT_THAT(Get("/metrics").body, HasSubstr(":tensorflow:"));
   EXPECT_EQ(Get("/metrics", "", OfferedTo::kNobody).status, 403);
 }

@@ -20,6 +20,7 @@ namespace {
 constexpr MetricType kCounter = MetricType::kCounter;
 constexpr MetricType kGauge = MetricType::kGauge;
 
+// One class: a method for each group of families.
 class OwnWriter {
  public:
   OwnWriter(const Scrape& scrape, Exposition* text)

@@ -1,13 +1,10 @@
 // As in gRPC's "PROTOCOL-HTTP2.md".
 #include "server/net/grpc_wire.h"
 
-#include <zlib.h>
-
-#include <limits>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
+#include "server/api/gunzip.h"
 
 namespace floe::server {
 
@@ -85,20 +82,7 @@ bool Accepts(std::string_view list, Packing packing) {
 }
 
 std::string Pack(std::string_view message, Packing packing) {
-  if (message.size() >= std::numeric_limits<uInt>::max()) return "";
-  z_stream stream = {};
-  const int window = packing == Packing::kGzip ? 16 + MAX_WBITS : MAX_WBITS;
-  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return "";
-  std::string out(message.size(), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(message.data()));
-  stream.avail_in = static_cast<uInt>(message.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const bool fits = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-  out.resize(fits ? out.size() - stream.avail_out : 0);
-  deflateEnd(&stream);
-  return out;
+  return Deflated(message, packing == Packing::kGzip);
 }
 
 }  // namespace floe::server

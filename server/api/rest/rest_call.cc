@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "base/retry_after.h"
 #include "base/status.h"
 #include "server/api/followed.h"
 #include "server/api/gunzip.h"
@@ -101,10 +102,10 @@ absl::StatusOr<std::string> UnpackBody(std::string_view packed, int64_t max_byte
       max_bytes, std::max(kFreelyUnpacked, kMostRatio * static_cast<int64_t>(packed.size())));
   absl::StatusOr<std::string> body = Gunzip(packed, most);
   if (absl::IsResourceExhausted(body.status()))
-    return absl::ResourceExhaustedError(
+    return AsTooLarge(absl::ResourceExhaustedError(
         absl::StrCat("the body of ", packed.size(), " bytes unpacks to more than ", most,
                      "; bodies of more than ", kFreelyUnpacked, " may be ", kMostRatio,
-                     " times as large unpacked as packed, and have at most ", max_bytes));
+                     " times as large unpacked as packed, and have at most ", max_bytes)));
   if (body.ok()) body->append(padding, '\0');
   return body;
 }
