@@ -209,7 +209,7 @@ void AddShow(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* const command = app.add_subcommand(
       "show", "Print the active configuration of a server, and the last reload's result");
-  AddTargetOptions(*command, options->target);
+  AddOperatorTargetOptions(*command, options->target);
   command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example:\n  floectl config show --target 127.0.0.1:8500");
   command->callback([options, &context] {
@@ -222,7 +222,7 @@ void AddApply(CLI::App& app, Context& context) {
   options->target.timeout_s = 120;
   CLI::App* const command = app.add_subcommand(
       "apply", "Replace a server's models with a file's: all of them, or none if one fails");
-  AddTargetOptions(*command, options->target, "Seconds to wait for the models to load");
+  AddOperatorTargetOptions(*command, options->target, "Seconds to wait for the models to load");
   command
       ->add_option(
           "FILE", options->file,

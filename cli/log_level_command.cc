@@ -30,7 +30,7 @@ void AddLogLevelCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<LogLevelOptions>();
   CLI::App* const command =
       app.add_subcommand("log-level", "Show a server's log level, or change it until it restarts");
-  AddTargetOptions(*command, options->target);
+  AddOperatorTargetOptions(*command, options->target);
   command
       ->add_option("LEVEL", options->level,
                    "trace, debug, info, warn, error or off; without it the level is only shown")

@@ -41,7 +41,7 @@ void AddModelCommand(CLI::App& app, Context& context, const char* name, const ch
   options->target.timeout_s = kLoadSeconds;
   CLI::App* const command = app.add_subcommand(name, help);
   command->add_option("MODEL", options->model, "Name of the model")->required();
-  AddTargetOptions(*command, options->target, "Seconds to wait for the model");
+  AddOperatorTargetOptions(*command, options->target, "Seconds to wait for the model");
   command->footer(footer);
   command->callback([options, change, &context] {
     context.action = [options, change, &context] { return change(*options, context); };
@@ -60,7 +60,7 @@ void AddReload(CLI::App& app, Context& context) {
   target->timeout_s = kLoadSeconds;
   CLI::App* const command = app.add_subcommand(
       "reload", "Have a server read its configuration again, as SIGHUP does, and wait for it");
-  AddTargetOptions(*command, *target, "Seconds to wait for the models to load");
+  AddOperatorTargetOptions(*command, *target, "Seconds to wait for the models to load");
   command->footer(
       "Prints the generation of the configuration that is active then.\n"
       "Example:\n  floectl reload --target unix:/run/floe/admin.sock");

@@ -5,6 +5,8 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -102,6 +104,7 @@ void AddTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
       ->transform(WithPort)
       ->type_name("ADDRESS")
       ->check(AddressMistake)
+      ->each([&target](const std::string&) { target.is_given = true; })
       ->capture_default_str();
   app.add_option("--timeout", target.timeout_s, timeout_help)
       ->type_name("S")
@@ -113,6 +116,23 @@ void AddTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
       ->type_name("FILE")
       ->envname("FLOE_TOKEN_FILE")
       ->check(CLI::ExistingFile);
+}
+
+void AddOperatorTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
+  target.for_operators = true;
+  AddTargetOptions(app, target, timeout_help);
+  CLI::Option* const address = app.get_option("--target");
+  address->description(absl::StrCat(address->get_description(), "; before this, unix:",
+                                    kAdminSocket, " where this user may open it"));
+}
+
+Target Resolved(const Target& target, const char* path) {
+  struct stat info = {};
+  const bool here = stat(path, &info) == 0 && S_ISSOCK(info.st_mode) && access(path, W_OK) == 0;
+  Target resolved = target;
+  if (here && target.for_operators && !target.is_given && !target.tls.is_on())
+    resolved.address = absl::StrCat("unix:", path);
+  return resolved;
 }
 
 absl::StatusOr<RpcClient::Metadata> TokenMetadata(const Target& target) {
@@ -141,8 +161,8 @@ std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, bool own_connecti
 }
 
 RpcClient::RpcClient(const Target& target)
-    : target_(target),
-      channel_(ChannelTo(target, /*own_connection=*/false)),
+    : target_(Resolved(target)),
+      channel_(ChannelTo(target_, /*own_connection=*/false)),
       token_(TokenMetadata(target)) {}
 
 absl::Status RpcClient::Call(const std::string& method,

@@ -34,12 +34,22 @@ struct Target {
   ClientTls tls;
   std::string token_file;  // of floectl token new; empty: none
   double timeout_s = 10;   // of each call, connecting included
+  bool is_given = false;   // the address, by --target
+  bool for_operators = false;
 };
+// Where the package's floed takes the calls of operators.
+inline constexpr char kAdminSocket[] = "/run/floe/admin.sock";
+// Of calls of operators that name no address: the socket at `path`, where this user may open it.
+Target Resolved(const Target& target, const char* path = kAdminSocket);
+
 // "host" -> "host:8500", "::1" -> "[::1]:8500"; what has a port or names a resolver stays.
 std::string WithPort(const std::string& address);
 // --target, completed by WithPort, --timeout, --tls-... and --token-file.
 void AddTargetOptions(CLI::App& app, Target& target,
                       const char* timeout_help = "Seconds to wait for each answer");
+// The same of commands for operators, which look for kAdminSocket first.
+void AddOperatorTargetOptions(CLI::App& app, Target& target,
+                              const char* timeout_help = "Seconds to wait for each answer");
 
 // A channel to the target for messages of any size. With `own_connection` it shares none with other
 // channels. Files of TLS that cannot be read make it fail as a wrong certificate does.

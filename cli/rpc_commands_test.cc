@@ -1,4 +1,8 @@
 // status and predict against a server whose answers are written down here.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -315,6 +319,27 @@ TEST(TargetOption, EveryCommandThatCallsAServerHasIt) {
     command.push_back("--help");
     EXPECT_THAT(cli::Floectl(command).out, HasSubstr("--target ADDRESS=127.0.0.1:8500"));
   }
+}
+
+TEST(TargetOption, OperatorsFindTheAdminSocket) {
+  const std::string path = absl::StrCat(testing::TempDir(), "floe_admin_", getpid());
+  Target operators;
+  operators.for_operators = true;
+  EXPECT_EQ(Resolved(operators, path.c_str()).address, Target().address) << "there is none";
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(Resolved(operators, path.c_str()).address, "unix:" + path);
+  EXPECT_EQ(Resolved(Target(), path.c_str()).address, Target().address) << "of Predict";
+  operators.tls.ca = "ca.pem";
+  EXPECT_EQ(Resolved(operators, path.c_str()).address, Target().address) << "a socket has no TLS";
+  operators.tls = {};
+  operators.is_given = true;
+  EXPECT_EQ(Resolved(operators, path.c_str()).address, Target().address);
+  close(fd);
+  unlink(path.c_str());
 }
 
 TEST_F(RpcCommands, PredictTakesJsonByTheModelsDTypes) {

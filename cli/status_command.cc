@@ -217,7 +217,7 @@ void AddStatusCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* const command =
       app.add_subcommand("status", "Show a server's health, models and live numbers");
-  AddTargetOptions(*command, options->target);
+  AddOperatorTargetOptions(*command, options->target);
   command->add_option("-m,--model", options->model, "Show only this model, in detail")
       ->type_name("NAME");
   command->add_flag("--json", options->json, "Print JSON");

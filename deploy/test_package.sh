@@ -80,7 +80,7 @@ address=127.0.0.1:$port
 read -r -a start < <(sed -n 's/^ExecStart=//p' "$work/files/usr/lib/systemd/system/floed.service")
 floectl() { in_root floectl "$@"; }
 ready() {
-  until_true 20 floectl status --target "$address" --timeout 5 || { cat "$work/log"; fail "not ready in 20 s"; }
+  until_true 20 floectl status --timeout 5 || { cat "$work/log"; fail "not ready in 20 s"; }
 }
 predict() {
   floectl predict mnist_beginner input=@/usr/share/floe/mnist/data/digits.npy --target "$address" >"$work/answer" 2>&1
@@ -89,12 +89,15 @@ predict() {
 began=$(date +%s%N)
 in_root apt-get install -y --no-install-recommends /tmp/floe.deb >"$work/apt" 2>&1 || { cat "$work/apt"; fail "apt install"; }
 installed=$(date +%s%N)
+in_root install -d -o floe -g floe /run/floe  # as RuntimeDirectory= of the unit
 python3 deploy/hold_socket.py "$address" chroot --userspec=floe:floe "$root_dir" "${start[@]}" >"$work/log" 2>&1 &
 server=$!
 ready
 now=$(date +%s%N)
 echo "apt install to READY: $(((now - began) / 1000000)) ms, of it start to READY $(((now - installed) / 1000000)) ms (mark: 3000)"
 predict || { cat "$work/answer"; fail "Predict"; }
+floectl reload || fail "reload finds no socket of operators"
+! floectl status --target "$address" --timeout 5 >/dev/null 2>&1 || fail "operators' calls are offered to all"
 in_root getent passwd floe >/dev/null || fail "no user floe"
 [ "$(in_root stat -Lc %U:%a /var/lib/floe/.)" = floe:750 ] || fail "/var/lib/floe is not the user's"
 

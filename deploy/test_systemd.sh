@@ -63,6 +63,10 @@ predict || { cat "$work/answer"; journal; fail "Predict"; }
 inside systemctl status --no-pager floed.service | grep 'Status: "Serving' >/dev/null || fail "no status line"
 ! journal | grep -E ' (error|warn) ' || fail "the journal has the above"
 
+[ "$(inside stat -c %U:%G:%a /run/floe/admin.sock)" = floe:floe:770 ] || fail "the socket of operators is another's"
+inside floectl status >/dev/null || fail "floectl status"
+inside floectl reload || fail "floectl reload"
+
 start_load
 process=$(service MainPID)
 inside systemctl restart floed.service || fail "restart"

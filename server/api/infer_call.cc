@@ -98,6 +98,7 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   void Grant(const CallWishes& wishes);
   void Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings);
   absl::Status Write(Outputs outputs);
+  void LogRequest(Outputs outputs, const std::string& reply);
   void Finish(const absl::Status& status);
   // The error with the request's id, after a line in the log.
   absl::Status Refused(const absl::Status& status);
@@ -212,10 +213,20 @@ absl::Status InferCall::Write(Outputs outputs) {
   }
   LogIfLarge(reply.size());
   if (followed_ != nullptr) followed_->reply_bytes = reply.size();
-  if (logs_request_)
-    shared_.context.request_log->Add(asked_.door, asked_.model->info().name, message_.bytes, reply);
+  if (logs_request_) LogRequest(outputs, reply);
   responder_->Write(std::move(reply));
   return absl::OkStatus();
+}
+
+void InferCall::LogRequest(Outputs outputs, const std::string& reply) {
+  const RequestLog& log = *shared_.context.request_log;
+  if (RequestLog::HasOwnMessages(asked_.door))
+    return log.Add(asked_.door, asked_.model->info().name, message_.bytes, reply);
+  // The answer does not depend on it.
+  const absl::Status status = CatchOutOfMemory([&] { return log.AddAsPredict(asked_, outputs); });
+  if (!status.ok())
+    spdlog::warn("{}: no record of a request: {}", ModelAndSignature(asked_),
+                 std::string(status.message()));
 }
 
 // For those who look for the request in the log.

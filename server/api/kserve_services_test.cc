@@ -116,6 +116,11 @@ TEST_F(KServeServices, Statistics) {
   SignatureWork& work = stats.work.emplace_back();
   for (int i = 0; i < 8; ++i) work.queue_wait.Add(0.000625);
   for (int i = 0; i < 4; ++i) work.run.Add(0.01);
+  stats.work.push_back(work);  // another signature, without runs of its own
+  stats.work[1].run = Histogram{kTimeBounds};
+  stats.work[1].queue_wait = Histogram{kWaitBounds};
+  for (const int64_t rows : {8, 1, 8}) stats.work[0].by_rows.Add(rows, 0.01);
+  stats.work[1].by_rows.Add(8, 0.03);
   registry_.stats = {{"mnist",
                       {{{4, VersionState::kAvailable, absl::OkStatus()}, stats},
                        {{3, VersionState::kEnd, absl::OkStatus()}, std::nullopt}}}};
@@ -133,6 +138,11 @@ TEST_F(KServeServices, Statistics) {
   EXPECT_EQ(one.inference_stats().compute_infer().count(), 4u);
   EXPECT_EQ(one.inference_stats().compute_infer().ns(), 40'000'000u);
   EXPECT_EQ(one.inference_stats().success().ns(), 85'000'000u);
+  ASSERT_EQ(one.batch_stats_size(), 2);
+  EXPECT_EQ(one.batch_stats(0).batch_size(), 1u);
+  EXPECT_EQ(one.batch_stats(1).batch_size(), 8u);
+  EXPECT_EQ(one.batch_stats(1).compute_infer().count(), 3u);
+  EXPECT_EQ(one.batch_stats(1).compute_infer().ns(), 50'000'000u);
   request.set_name("mnist");
   request.set_version("9");
   EXPECT_THAT(Refusal("ModelStatistics", request), HasSubstr("NOT_FOUND"));

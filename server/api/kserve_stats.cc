@@ -1,6 +1,7 @@
 // ModelStatistics, by Triton's names, from what the scheduler counts.
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,23 @@ void FillStatistics(const SchedulerStats& stats, kserve_pb::ModelStatistics* out
   times->mutable_compute_output();
 }
 
+// Of all signatures, by the rows of their runs.
+void FillBatches(const SchedulerStats& stats, kserve_pb::ModelStatistics* out) {
+  std::map<int64_t, RunsByRows::Runs> all;
+  for (const SignatureWork& work : stats.work)
+    for (const RunsByRows::Runs& runs : work.by_rows.Read()) {
+      all[runs.rows].count += runs.count;
+      all[runs.rows].seconds += runs.seconds;
+    }
+  for (const auto& [rows, runs] : all) {
+    kserve_pb::InferBatchStatistics* const one = out->add_batch_stats();
+    one->set_batch_size(static_cast<uint64_t>(rows));
+    FillDuration(runs.count, runs.seconds, one->mutable_compute_infer());
+    one->mutable_compute_input();
+    one->mutable_compute_output();
+  }
+}
+
 void FillMemory(const char* type, int64_t bytes, kserve_pb::ModelStatistics* out) {
   if (bytes <= 0) return;
   kserve_pb::MemoryUsage* const usage = out->add_memory_usage();
@@ -78,6 +96,7 @@ absl::Status ModelStatisticsOf(const ModelRegistry& registry,
       out->set_name(model.name);
       out->set_version(absl::StrCat(version.status.version));
       FillStatistics(*version.scheduler, out);
+      FillBatches(*version.scheduler, out);
       FillMemory("CPU", version.memory_bytes, out);
       FillMemory("GPU", version.place.device_bytes, out);
     }

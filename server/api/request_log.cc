@@ -2,7 +2,9 @@
 
 #include <random>
 
+#include "base/status.h"
 #include "base/tf_record.h"
+#include "server/request/encode_predict.h"
 #include "server/request/wire_writer.h"
 
 namespace floe::server {
@@ -16,6 +18,10 @@ uint32_t LogField(Door door) {
     case Door::kRegress:
       return 3;
     case Door::kPredict:
+    case Door::kModelInfer:
+    case Door::kModelStreamInfer:
+    case Door::kHttpPredict:
+    case Door::kHttpModelInfer:
       return 6;
     default:
       return 0;
@@ -29,6 +35,14 @@ bool RequestLog::Takes(Door door, int64_t one_in) {
   if (one_in <= 0 || LogField(door) == 0) return false;
   thread_local std::minstd_rand random{std::random_device()()};
   return one_in == 1 || std::uniform_int_distribution<int64_t>(1, one_in)(random) == 1;
+}
+
+absl::Status RequestLog::AddAsPredict(const Inference& asked, Outputs outputs) const {
+  std::string request, reply;
+  FLOE_RETURN_IF_ERROR(EncodeAsked(asked, &request));
+  FLOE_RETURN_IF_ERROR(EncodePredict(asked, outputs, ReplyEncoding::kTyped, &reply));
+  Add(Door::kPredict, asked.model->info().name, request, reply);
+  return absl::OkStatus();
 }
 
 void RequestLog::Add(Door door, const std::string& model, std::string_view request,

@@ -43,8 +43,9 @@ TEST(RequestLog, RecordsArePredictionLogs) {
 TEST(RequestLog, SomeRequestsOfDoorsThatHaveALog) {
   EXPECT_TRUE(RequestLog::Takes(Door::kPredict, 1));
   EXPECT_FALSE(RequestLog::Takes(Door::kPredict, 0));
-  EXPECT_FALSE(RequestLog::Takes(Door::kHttpPredict, 1));
-  EXPECT_FALSE(RequestLog::Takes(Door::kModelInfer, 1));
+  EXPECT_TRUE(RequestLog::Takes(Door::kHttpPredict, 1));
+  EXPECT_TRUE(RequestLog::Takes(Door::kModelInfer, 1));
+  EXPECT_FALSE(RequestLog::Takes(Door::kHttpClassify, 1));
   int taken = 0;
   for (int i = 0; i < 10'000; ++i) taken += RequestLog::Takes(Door::kRegress, 10) ? 1 : 0;
   EXPECT_GT(taken, 800);

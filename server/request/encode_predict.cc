@@ -16,8 +16,12 @@ namespace {
 using google::protobuf::io::ArrayOutputStream;
 using google::protobuf::io::CodedOutputStream;
 
-// Field numbers of PredictResponse, and of its map entries.
-constexpr uint32_t kOutputs = 1, kModelSpec = 2;
+// Field numbers of PredictResponse and PredictRequest, and of their map entries.
+struct MessageFields {
+  uint32_t tensors, model_spec;
+};
+constexpr MessageFields kResponse = {1, 2}, kRequest = {2, 1};
+constexpr uint32_t kRequestFilter = 3;
 constexpr uint32_t kEntryKey = 1, kEntryValue = 2;
 constexpr uint32_t kShapeDim = 2, kDimSize = 1;
 
@@ -61,8 +65,9 @@ void WriteShape(const Shape& shape, size_t size, CodedOutputStream& out) {
   }
 }
 
-void WriteOutput(const ReplyOutput& output, const Measured& m, CodedOutputStream& out) {
-  BeginBytes(kOutputs, m.entry, out);
+void WriteOutput(uint32_t field, const ReplyOutput& output, const Measured& m,
+                 CodedOutputStream& out) {
+  BeginBytes(field, m.entry, out);
   WriteBytes(kEntryKey, output.key, out);
   BeginBytes(kEntryValue, m.tensor, out);
   WriteNumber(static_cast<uint32_t>(TensorField::kDtype), static_cast<uint64_t>(output.value.dtype),
@@ -71,11 +76,10 @@ void WriteOutput(const ReplyOutput& output, const Measured& m, CodedOutputStream
   WriteValues(output.value, m.values, out);
 }
 
-}  // namespace
-
-absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOutput> outputs,
-                                ReplyEncoding encoding, std::string* reply) {
-  size_t total = SpecFieldSize(kModelSpec, spec);
+absl::Status Encode(const MessageFields& fields, const ReplySpec& spec,
+                    absl::Span<const ReplyOutput> outputs, ReplyEncoding encoding,
+                    std::string* reply) {
+  size_t total = SpecFieldSize(fields.model_spec, spec);
   absl::InlinedVector<Measured, kUsualTensors> measured;
   for (const ReplyOutput& output : outputs) {
     if (ListOf(output.value.dtype) == TensorField::kNone) {
@@ -83,14 +87,37 @@ absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOut
                                               DTypeName(output.value.dtype), " cannot be sent"));
     }
     measured.push_back(Measure(output, encoding));
-    total += BytesFieldSize(kOutputs, measured.back().entry);
+    total += BytesFieldSize(fields.tensors, measured.back().entry);
   }
   FLOE_RETURN_IF_ERROR(CheckReplySize(total));
   reply->resize(total);
   ArrayOutputStream bytes(reply->data(), static_cast<int>(total));
   CodedOutputStream out(&bytes);
-  for (size_t i = 0; i < outputs.size(); ++i) WriteOutput(outputs[i], measured[i], out);
-  WriteSpecField(kModelSpec, spec, out);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    WriteOutput(fields.tensors, outputs[i], measured[i], out);
+  WriteSpecField(fields.model_spec, spec, out);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOutput> outputs,
+                                ReplyEncoding encoding, std::string* reply) {
+  return Encode(kResponse, spec, outputs, encoding, reply);
+}
+
+absl::Status EncodeAsked(const Inference& asked, std::string* request) {
+  const SignatureDef& def = asked.signature->def();
+  absl::InlinedVector<ReplyOutput, kUsualTensors> fed;
+  for (size_t i = 0; i < asked.inputs.size(); ++i)
+    if (asked.inputs[i].dtype != DType::kInvalid)
+      fed.push_back({def.inputs[i].key, asked.inputs[i]});
+  ReplySpec spec = ReplySpecOf(asked);
+  spec.version.reset();  // it is sent to other versions, too
+  FLOE_RETURN_IF_ERROR(Encode(kRequest, spec, fed, ReplyEncoding::kContent, request));
+  if (asked.outputs.size() == def.outputs.size()) return absl::OkStatus();
+  for (const int index : asked.outputs)
+    AppendBytesField(kRequestFilter, def.outputs[static_cast<size_t>(index)].key, request);
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// Outputs -> PredictResponse, written straight from their buffers.
+// Outputs -> PredictResponse, and inputs -> PredictRequest, written straight from their buffers.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,10 @@ enum class ReplyEncoding : uint8_t { kTyped, kContent };
 // INTERNAL when the run gave others than the signature has; otherwise as EncodePredictReply.
 absl::Status EncodePredict(const Inference& asked, Outputs outputs, ReplyEncoding encoding,
                            std::string* reply);
+
+// What was asked by any door, as the bytes of a tensorflow.serving.PredictRequest of the newest
+// version. Its inputs are decoded.
+absl::Status EncodeAsked(const Inference& asked, std::string* request);
 
 struct ReplyOutput {
   std::string_view key;

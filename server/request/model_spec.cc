@@ -8,12 +8,12 @@ constexpr uint32_t kSpecName = 1, kSpecVersion = 2, kSpecSignature = 3, kSpecLab
 constexpr uint32_t kWrappedValue = 1;
 
 size_t VersionSize(const ReplySpec& spec) {
-  return NumberFieldSize(kWrappedValue, static_cast<uint64_t>(spec.version));
+  return NumberFieldSize(kWrappedValue, static_cast<uint64_t>(spec.version.value_or(0)));
 }
 
 size_t SpecSize(const ReplySpec& spec) {
   return BytesFieldSize(kSpecName, spec.model.size()) +
-         BytesFieldSize(kSpecVersion, VersionSize(spec)) +
+         (spec.version.has_value() ? BytesFieldSize(kSpecVersion, VersionSize(spec)) : 0) +
          BytesFieldSize(kSpecSignature, spec.signature.size());
 }
 
@@ -53,8 +53,10 @@ size_t SpecFieldSize(uint32_t field, const ReplySpec& spec) {
 void WriteSpecField(uint32_t field, const ReplySpec& spec, CodedOutputStream& out) {
   BeginBytes(field, SpecSize(spec), out);
   WriteBytes(kSpecName, spec.model, out);
-  BeginBytes(kSpecVersion, VersionSize(spec), out);
-  WriteNumber(kWrappedValue, static_cast<uint64_t>(spec.version), out);
+  if (spec.version.has_value()) {
+    BeginBytes(kSpecVersion, VersionSize(spec), out);
+    WriteNumber(kWrappedValue, static_cast<uint64_t>(*spec.version), out);
+  }
   WriteBytes(kSpecSignature, spec.signature, out);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "server/request/inference.h"
@@ -18,7 +19,7 @@ bool ReadModelSpec(std::string_view message, ModelSpec* model, std::string_view*
 // What a reply names. Its views stay.
 struct ReplySpec {
   std::string_view model;
-  int64_t version = 0;
+  std::optional<int64_t> version;
   std::string_view signature;
 };
 ReplySpec ReplySpecOf(const Inference& asked);

@@ -50,6 +50,23 @@ Duration StuckAfter(const SchedulerProgress& progress, double batches) {
 
 }  // namespace
 
+void RunsByRows::Add(int64_t rows, double seconds) {
+  size_t i = 0;
+  while (i < used_ && runs_[i].rows != rows) ++i;
+  if (i == kMost) return;
+  used_ = std::max(used_, i + 1);
+  runs_[i].rows = rows;
+  ++runs_[i].count;
+  runs_[i].seconds += seconds;
+}
+
+std::vector<RunsByRows::Runs> RunsByRows::Read() const {
+  std::vector<Runs> sorted(runs_.begin(), runs_.begin() + static_cast<ptrdiff_t>(used_));
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Runs& a, const Runs& b) { return a.rows < b.rows; });
+  return sorted;
+}
+
 size_t WorkCounts::Find(const Inference& asked) {
   size_t place = 1;
   while (place < all_.size() && all_[place].signature != asked.signature) ++place;

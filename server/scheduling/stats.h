@@ -81,6 +81,23 @@ struct RunCounts {
   uint64_t stuck_runs = 0;   // that NewlyStuck named
 };
 
+// Runs by their rows, of the first kMost numbers of rows that occur; without memory of its own.
+class RunsByRows {
+ public:
+  static constexpr size_t kMost = 32;
+  struct Runs {
+    int64_t rows = 0;
+    uint64_t count = 0;
+    double seconds = 0;
+  };
+  void Add(int64_t rows, double seconds);
+  std::vector<Runs> Read() const;  // by rows
+
+ private:
+  size_t used_ = 0;
+  std::array<Runs, kMost> runs_ = {};
+};
+
 // The runs for one signature since the start: how long requests waited for them and how long they
 // took, in seconds, and how many rows they had.
 inline constexpr double kRowsBounds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -88,6 +105,7 @@ struct SignatureWork {
   const Signature* signature = nullptr;
   std::string name;
   Histogram queue_wait{kWaitBounds}, run{kTimeBounds}, batch_rows{kRowsBounds};
+  RunsByRows by_rows;
 };
 
 // Of all signatures that had a run. Threading: the caller locks.

@@ -73,5 +73,18 @@ TEST(IsStuck, OneWorkerOfTwoIsNotAllOfThem) {
   EXPECT_TRUE(IsStuck(progress, later + std::chrono::seconds(10))) << "the other does not either";
 }
 
+TEST(RunsByRows, TheFirstNumbersOfRowsHaveTheirOwnCount) {
+  RunsByRows runs;
+  for (size_t rows = RunsByRows::kMost; rows >= 1; --rows)
+    for (size_t i = 0; i < rows; ++i) runs.Add(static_cast<int64_t>(rows), 0.5);
+  runs.Add(1000, 1);
+  const std::vector<RunsByRows::Runs> all = runs.Read();
+  ASSERT_EQ(all.size(), RunsByRows::kMost);
+  EXPECT_EQ(all[2].rows, 3);
+  EXPECT_EQ(all[2].count, 3u);
+  EXPECT_EQ(all[2].seconds, 1.5);
+  EXPECT_EQ(all.back().rows, static_cast<int64_t>(RunsByRows::kMost));
+}
+
 }  // namespace
 }  // namespace floe::server

@@ -78,7 +78,9 @@ void Workers::ReleaseSlot(int slot) {
       profile->Learn(use.estimated, use.rows, took);
   }
   state_.run_times.Add(took, now);
-  state_.work_counts[use.work].run.Add(Seconds(took));
+  SignatureWork& work = state_.work_counts[use.work];
+  work.run.Add(Seconds(took));
+  work.by_rows.Add(use.rows, Seconds(took));
   state_.last_finished = now;
   use.started = TimePoint::max();
   use.idle_since = now;

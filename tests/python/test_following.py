@@ -8,13 +8,16 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 
 import grpc
+import numpy as np
 import pytest
 import requests
 import tensorflow as tf
-from tensorflow_serving.apis import prediction_log_pb2
+from tensorflow_serving.apis import get_model_metadata_pb2, prediction_log_pb2
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from floed import CONFIG, FLOECTL, MNIST, Floed, digits, predict_request
 
@@ -119,6 +122,67 @@ def test_access_log(floed, client, log):
     assert "none" in line["error"] and "version" not in line
 
 
+def test_metadata_is_followed(floed, client, log):
+    request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
+    request.model_spec.name = "mnist_beginner"
+    _, done = client.prediction.GetModelMetadata.with_call(request, timeout=60, metadata=(("x-request-id", "meta"), ("traceparent", PARENT),
+                                                                                         ("floe-timing", "1")))
+    told = dict(done.trailing_metadata())
+    assert told["x-request-id"] == "meta" and int(told["floe-run-us"]) >= 0 and continued(told["traceparent"])
+    _, done = client.prediction.GetModelMetadata.with_call(request, timeout=60)
+    assert "x-request-id" not in dict(done.trailing_metadata())
+    for path in ("v1/models", "v1/models/mnist_beginner", "v2/models/mnist_beginner", "metrics", "healthz"):
+        reply = requests.get(f"http://127.0.0.1:{floed.port}/{path}", timeout=60,
+                             headers={"x-request-id": path, "floe-timing": "1", "traceparent": PARENT})
+        assert (reply.status_code, reply.headers["x-request-id"]) == (200, path)
+        assert "run;dur=" in reply.headers["Server-Timing"] and continued(reply.headers["traceparent"])
+
+
+def test_messages_of_a_stream_are_followed(floed):
+    def message(name, model="mnist_beginner"):
+        request = service_pb2.ModelInferRequest(model_name=model, id=name)
+        request.inputs.add(name="input", datatype="FP32", shape=[1, 784])
+        request.raw_input_contents.append(digits()[:1].tobytes())
+        return request
+
+    with grpc.insecure_channel(floed.target) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        asked = iter([message("a"), message("b", "none")])
+        good, bad = stub.ModelStreamInfer(asked, timeout=60, metadata=(("x-request-id", "stream"), ("floe-timing", "1"), ("traceparent", PARENT)))
+        for reply, name in ((good, "a"), (bad, "b")):
+            parameters = reply.infer_response.parameters
+            assert reply.infer_response.id == name and parameters["x-request-id"].string_param == "stream"
+            continued(parameters["traceparent"].string_param)
+        assert good.infer_response.raw_output_contents and good.infer_response.parameters["floe-run-us"].int64_param > 0
+        assert "NOT_FOUND" in bad.error_message
+        plain = next(iter(stub.ModelStreamInfer(iter([message("c")]), timeout=60)))
+        assert not set(plain.infer_response.parameters) & {"x-request-id", "floe-run-us", "traceparent"}
+
+
+def test_refused_calls_have_a_line(floed, log):
+    with grpc.insecure_channel(floed.target) as channel:
+        with pytest.raises(grpc.RpcError):
+            channel.unary_unary("/no.such/Method")(b"", timeout=60, metadata=(("x-request-id", "unknown rpc"),))
+        with pytest.raises(grpc.RpcError):
+            channel.unary_unary("/inference.GRPCInferenceService/ModelMetadata")(b"", timeout=60, metadata=(("x-much", "y" * 20000),))
+    base = f"http://127.0.0.1:{floed.port}"
+    assert requests.get(f"{base}/nowhere", timeout=60, headers={"x-request-id": "unknown route"}).headers["x-request-id"] == "unknown route"
+    assert requests.delete(f"{base}/v1/models", timeout=60).status_code == 405
+    assert requests.post(f"{base}/v2/repository/index", data=b" " * 5000, timeout=60).status_code == 413
+    with socket.create_connection(("127.0.0.1", int(floed.port))) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nno colon\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    line = lines(floed, log, lambda line: line.get("request_id") == "unknown rpc")
+    assert (line["refused"], line["code"], line["method"]) == ("unknown", "UNIMPLEMENTED", "/no.such/Method")
+    assert lines(floed, log, lambda line: line.get("request_id") == "unknown route")["code"] == "NOT_FOUND"
+    for refused, code in (("unknown", "UNIMPLEMENTED"), ("size", "RESOURCE_EXHAUSTED"), ("head", "RESOURCE_EXHAUSTED"), ("head", "INVALID_ARGUMENT")):
+        assert lines(floed, log, lambda line: (line.get("refused"), line["code"]) == (refused, code))["peer"].startswith("127.0.0.1:")
+    metrics = requests.get(f"{base}/metrics", timeout=60).text
+    for line in ('floe_rpcs_total{method="other",code="UNIMPLEMENTED"} 1', 'floe_http_requests_total{route="other",status="404"} 1',
+                 'floe_http_requests_total{route="POST /v2/repository/index",status="413"} 1', 'floe_log_dropped_total{log="access"} 0'):
+        assert line in metrics, line
+
+
 def test_access_log_is_rotated(floed, client, log):
     call(client, ("x-request-id", "before"))
     lines(floed, log, lambda line: line["request_id"] == "before")
@@ -153,7 +217,7 @@ def replay(file, target, *args, code=0):
 def test_requests_are_recorded_and_sent_again(tmp_path):
     (tmp_path / "log").mkdir()
     path = tmp_path / "floe.yaml"
-    path.write_text(f"log: {{requests_directory: {tmp_path}/log, requests_file_bytes: 16KiB}}\n"
+    path.write_text(f"log: {{requests_directory: {tmp_path}/log, requests_file_bytes: 32KiB}}\n"
                     f"models:\n  - {{name: one, base_path: {MNIST}/models/mnist_conv, log_one_in: 1}}\n"
                     f"  - {{name: none, base_path: {MNIST}/models/mnist_beginner}}\n")
     file = tmp_path / "log/one.tfrecord"
@@ -165,23 +229,35 @@ def test_requests_are_recorded_and_sent_again(tmp_path):
             client.predict("one", {"input": digits()[:1, :5]})
         floed.wait_until(file.exists)
         floed.wait_until(lambda: file.stat().st_size > 4 * 784 * 4)
+        # Requests of KServe and of REST are recorded as those of a Predict.
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(client.channel)
+        infer = service_pb2.ModelInferRequest(model_name="one", raw_input_contents=[digits()[4:6].tobytes()])
+        infer.inputs.add(name="input", datatype="FP32", shape=[2, 784])
+        told = stub.ModelInfer(infer, timeout=60)
+        assert requests.post(f"http://{floed.target}/v1/models/one:predict", json={"inputs": digits()[:1].tolist()}, timeout=60).ok
+        floed.wait_until(lambda: len(list(tf.data.TFRecordDataset(str(file)))) == 6)
         logs = [prediction_log_pb2.PredictionLog.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(file))]
-        assert [log.predict_log.request for log in logs] == sent
-        assert [log.predict_log.response for log in logs] == answers
+        assert [log.predict_log.request for log in logs[:4]] == sent
+        assert [log.predict_log.response for log in logs[:4]] == answers
+        for log, rows in ((logs[4], digits()[4:6]), (logs[5], digits()[:1])):
+            assert log.predict_log.request.model_spec.name == "one" and not log.predict_log.request.model_spec.HasField("version")
+            np.testing.assert_array_equal(tf.make_ndarray(log.predict_log.request.inputs["input"]), rows)
+        (recorded,) = logs[4].predict_log.response.outputs.values()
+        assert np.float32(recorded.float_val).tobytes() == told.raw_output_contents[0]
         assert not (tmp_path / "log/none.tfrecord").exists()
         saved = tmp_path / "saved.tfrecord"
         saved.write_bytes(file.read_bytes())
         result = replay(saved, floed.target, "--times", "3", "--rate", "200", "--concurrency", "4")
-        assert (result["sent"], result["succeeded"], result["compared"], result["differing"]) == (12, 12, 12, 0)
+        assert (result["sent"], result["succeeded"], result["compared"], result["differing"]) == (18, 18, 18, 0)
         assert 0 < result["p50_ms"] <= result["max_ms"]
         floed.wait_until((tmp_path / "log/one.tfrecord.1").exists)  # it was full
         other = replay(saved, floed.target, "--model", "none", code=1)
-        assert (other["differing"], other["first_differing"]) == (4, 1)
+        assert (other["differing"], other["first_differing"]) == (6, 1)
         failed = replay(saved, floed.target, "--model", "other", code=1)
-        assert failed["errors"] == {"NOT_FOUND": 4} and failed["compared"] == 0
+        assert failed["errors"] == {"NOT_FOUND": 6} and failed["compared"] == 0
     whole = saved.read_bytes()
     saved.write_bytes(whole[:-1])
-    assert "record 4" in replay(saved, floed.target, code=1)
+    assert "record 6" in replay(saved, floed.target, code=1)
     # The records warm a version up.
     model = tmp_path / "model/1"
     model.mkdir(parents=True)
@@ -189,4 +265,4 @@ def test_requests_are_recorded_and_sent_again(tmp_path):
     (model / "assets.extra").mkdir()
     (model / "assets.extra/tf_serving_warmup_requests").write_bytes(whole)
     with contextlib.closing(Floed(f"--model_base_path={tmp_path}/model", "--model_name=m")) as floed:
-        assert "4 recorded requests" in floed.log()
+        assert "6 recorded requests" in floed.log()

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import struct
 import subprocess
 import threading
@@ -15,10 +16,11 @@ import zlib
 
 import numpy as np
 import pytest
+import requests
 import yaml
 
 from chromium import PROGRAM, Chromium
-from floed import CONFIG, ROOT, Floed, digits, expected_classes
+from floed import CONFIG, FLOECTL, ROOT, Floed, digits, expected_classes
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs Debian's package chromium")
 
@@ -308,6 +310,82 @@ def test_names_are_text(page, floed):
     assert page.js("document.scripts.length") == 2
     page.wait("!document.getElementById('request').hidden")
     assert send(page) in range(10)
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """A floed that asks for tokens, and one of each kind."""
+    tokens = {}
+    for name, roles in (("ci", "infer,read,admin"), ("batch", "infer")):
+        tokens[name] = subprocess.run([FLOECTL, "token", "new", "--name", name, "--role", roles, "--file", tmp_path / "tokens"],
+                                      check=True, capture_output=True, text=True).stdout.strip()
+    server = Floed("--config", CONFIG, f"--auth_tokens_file={tmp_path}/tokens")
+    yield server, tokens, tmp_path / "tokens"
+    server.close()
+
+
+def log_in(page, token):
+    page.js(f"document.getElementById('token').value = {json.dumps(token)}")
+    page.js("document.querySelector('form button').click()")
+
+
+def test_a_browser_logs_in_with_a_token(browser, guarded):
+    floed, tokens, file = guarded
+    page = browser.page()
+    page.open(model_url(floed))
+    assert "needs the role read" in page.js("document.querySelector('.bad').textContent")
+    assert page.js(CONTRAST)["ratio"] >= 4.5
+    log_in(page, "floe_wrong")
+    page.wait("(document.querySelector('.bad') || {textContent: ''}).textContent.includes('none of this server')")
+    log_in(page, tokens["batch"])
+    page.wait("(document.querySelector('.bad') || {textContent: ''}).textContent.includes('role read')")
+    page.open(model_url(floed))
+    log_in(page, tokens["ci"])
+    page.wait("document.getElementById('request') && !document.getElementById('request').hidden")  # the page that was asked for
+    cookies = page.call("Network.getCookies")["cookies"]
+    assert [(c["name"], c["httpOnly"], c["secure"], c["sameSite"], c["path"]) for c in cookies] == [("__Host-floe", True, True, "Strict", "/")]
+    assert cookies[0]["value"] not in file.read_text() and tokens["ci"] not in json.dumps(cookies)
+    assert page.js("document.cookie") == ""
+    # Its forms work, and what changes is sent.
+    stroke(page, CIRCLE)
+    assert send(page) == 0
+    page.wait("document.getElementById('live').textContent === 'Live'")
+    page.open(url(floed))
+    assert "a browser with token 'ci'" in page.js("document.body.innerText")
+    page.open(url(floed, "page/config"))
+    assert "does not have the role admin" in page.js("document.body.innerText")
+    # Another site's page, whose request would bring the cookie, is nobody.
+    headers = {"Cookie": f"__Host-floe={cookies[0]['value']}", "Content-Type": "application/json"}
+    predict = url(floed, "v1/models/mnist_conv:predict")
+    for more, status in (({"Origin": "http://evil.example"}, 401), ({}, 401), ({"Sec-Fetch-Site": "same-site", "Origin": url(floed)[:-1]}, 401),
+                         ({"Origin": url(floed)[:-1]}, 200)):
+        reply = requests.post(predict, json={"inputs": digits()[:1].tolist()}, headers=headers | more, timeout=60)
+        assert reply.status_code == status, (more, reply.text)
+    page.open(url(floed))
+    page.js("document.querySelector('form[action=\"/page/logout\"] button').click()")
+    page.wait("document.getElementById('token')")
+    assert page.call("Network.getCookies")["cookies"] == []
+    assert requests.get(url(floed), headers=headers, timeout=60).status_code == 401  # the server forgot it, too
+    page.call("Page.close")
+
+
+def test_a_login_ends_with_its_token(guarded):
+    floed, tokens, file = guarded
+    own = {"Sec-Fetch-Site": "same-origin"}
+    reply = requests.post(url(floed, "page/login"), data={"token": tokens["ci"], "next": "//evil.example"}, headers=own, timeout=60, allow_redirects=False)
+    assert (reply.status_code, reply.headers["Location"]) == (303, "/")
+    cookie = {"Cookie": reply.headers["Set-Cookie"].split(";")[0]}
+    assert requests.get(url(floed), headers=cookie, timeout=60).status_code == 200
+    assert requests.post(url(floed, "page/login"), data={"token": tokens["ci"]}, timeout=60).status_code == 403  # from nowhere
+    for status in [401] * 5 + [429]:
+        failed = requests.post(url(floed, "page/login"), data={"token": "floe_wrong"}, headers=own, timeout=60)
+        assert failed.status_code == status
+    assert 0 < int(failed.headers["Retry-After"]) <= 60
+    metrics = requests.get(url(floed, "metrics"), headers=cookie, timeout=60).text
+    assert 'floe_auth_refused_total{cause="token"} 5' in metrics
+    file.write_text("# none\n")
+    floed.process.send_signal(signal.SIGHUP)
+    floed.wait_until(lambda: requests.get(url(floed), headers=cookie, timeout=60).status_code == 401)
 
 
 def test_allowed_sites_may_call(browser, floed, other_site):
