@@ -76,8 +76,9 @@ struct Shared {
   RefusalLog& refusals;
 };
 
-// Kept alive by its request. What is asked has views into the message, and holds the model but not
-// the ServedModel: a worker may be the last to drop it, and must not then stop its own queue.
+// One class: the phases of a call, which share its state. Kept alive by its request. What is asked
+// has views into the message, and holds the model but not the ServedModel: a worker may be the last
+// to drop it, and must not then stop its own queue.
 class InferCall : public CallHandler, public std::enable_shared_from_this<InferCall> {
  public:
   // `shared` outlives the calls.
