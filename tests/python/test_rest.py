@@ -46,7 +46,7 @@ def echo(tmp_path_factory):
     tf.saved_model.save(module, str(folder / "several" / "1"), signatures={"serving_default": module.serve, "double": module.double})
     models += f"  - {{name: several, base_path: {folder / 'several'}}}\n"
     config = folder / "floe.yaml"
-    config.write_text("server: {http_max_body_bytes: 8MiB}\nmodels:\n" + models)
+    config.write_text("server: {http_max_body_bytes: 8MiB, enable_compression: true}\nmodels:\n" + models)
     floed = Floed("--config", str(config))
     yield floed
     floed.close()
@@ -196,6 +196,19 @@ def test_list_of_models(server):
 
 # ---- HTTP
 
+def test_replies_are_packed_where_that_is_asked(echo):
+    body = {"instances": [0.25] * 4000}
+    packed = post(echo, "/v1/models/float:predict", body, headers={"Accept-Encoding": "br;q=1.0, gzip;q=0.8"})
+    assert packed.headers["Content-Encoding"] == "gzip" and packed.headers["Vary"] == "Accept-Encoding"
+    assert int(packed.headers["Content-Length"]) < 1000 and packed.json() == {"predictions": body["instances"]}
+    for accept in ("identity", "gzip;q=0", "deflate"):
+        plain = post(echo, "/v1/models/float:predict", body, headers={"Accept-Encoding": accept})
+        assert "Content-Encoding" not in plain.headers and plain.content.strip() == packed.content.strip()
+    small = post(echo, "/v1/models/float:predict", {"instances": [0.25]})
+    assert "Content-Encoding" not in small.headers
+    assert "Content-Encoding" not in requests.get(url(echo, "/page/page.css"), timeout=60).headers  # its ETag names its bytes
+
+
 @pytest.mark.parametrize("encoding, pack", [("gzip", gzip.compress), ("deflate", zlib.compress)])
 def test_packed_bodies(echo, encoding, pack):
     body = json.dumps({"instances": list(range(5000))}).encode()
@@ -212,7 +225,8 @@ def test_a_small_body_does_not_become_a_large_one(echo):
     before = rss(echo)
     bomb = gzip.compress(b" " * (100 << 20))
     reply = post(echo, "/v1/models/float:predict", bomb, headers={"Content-Encoding": "gzip"})
-    assert reply.status_code == 429 and "unpacks to more than" in reply.json()["error"]
+    assert reply.status_code == 413 and "unpacks to more than" in reply.json()["error"]
+    assert "Retry-After" not in reply.headers
     assert rss(echo) - before < 64 << 20
     broken = post(echo, "/v1/models/float:predict", bomb[:1000], headers={"Content-Encoding": "gzip"})
     assert broken.status_code == 400
