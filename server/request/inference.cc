@@ -9,6 +9,7 @@
 #include "base/budget.h"
 #include "base/nearest.h"
 #include "base/quoted.h"
+#include "base/retry_after.h"
 #include "base/status.h"
 
 namespace floe::server {
@@ -57,9 +58,9 @@ absl::Status WrongInputs(absl::Span<const std::string_view> keys, const Inferenc
 }  // namespace
 
 absl::Status TooMuchUnfolded() {
-  return absl::ResourceExhaustedError(
+  return AsTooLarge(absl::ResourceExhaustedError(
       "the request's inputs unfold to more bytes than the server accepts in one message "
-      "(--grpc_max_message_bytes)");
+      "(--grpc_max_message_bytes)"));
 }
 
 absl::Status InputStorage::Charge(int64_t bytes) {

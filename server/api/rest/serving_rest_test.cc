@@ -170,6 +170,7 @@ TEST_F(ServingRest, ErrorsHaveTensorFlowServingsFormAndStatuses) {
                 {absl::OutOfRangeError("a"), 400},
                 {absl::NotFoundError("a"), 404},
                 {absl::ResourceExhaustedError("a"), 429},
+                {AsTooLarge(absl::ResourceExhaustedError("a")), 413},
                 {absl::CancelledError("a"), 499},
                 {absl::InternalError("a"), 500},
                 {absl::UnimplementedError("a"), 501},
