@@ -2,10 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
 #include "server/api/cors.h"
 #include "server/api/fakes_for_test.h"
+#include "server/api/gunzip.h"
 #include "server/api/http_health.h"
+#include "server/api/packed_reply.h"
 
 namespace floe::server {
 namespace {
@@ -215,6 +221,67 @@ TEST(Http, StatusesAreThoseOfGrpcsGateways) {
   EXPECT_EQ(HttpStatusOf(absl::StatusCode::kResourceExhausted), 429);
   EXPECT_EQ(HttpStatusOf(absl::StatusCode::kDeadlineExceeded), 504);
   EXPECT_EQ(HttpStatusOf(static_cast<absl::StatusCode>(77)), 500);
+}
+
+TEST(HttpRoutes, ALoginCountsForReadingAndForWhatOwnPagesSend) {
+  AuthConfig auth;
+  auth.tokens_file = absl::StrCat(testing::TempDir(), "floe_http_", getpid());
+  TokenLine line;
+  line.name = "t";
+  line.roles.Add(Role::kRead);
+  const std::string token = MakeToken(&line).value();
+  std::ofstream(auth.tokens_file) << TokenLineText(line) << "\n";
+  const std::shared_ptr<Access> access = *Access::Make(auth);
+  unlink(auth.tokens_file.c_str());
+  const std::string cookie = access->LogIn(token, "unix").value();
+  HttpRoutes routes;
+  for (const char* method : {"GET", "POST"}) {
+    HttpRoute route = SimpleRoute("/a", MethodRole::kModels, [](const HttpHead& head) {
+      EXPECT_EQ(head.Field("cookie"), nullptr) << "nobody else sees it";
+      return HttpReply();
+    });
+    route.method = method;
+    routes.Add(std::move(route));
+  }
+  const auto status = [&](const char* method, const std::string& cookies,
+                          const HttpFields& fields = {}) {
+    HttpHead head;
+    head.caller = access->OfConnection({});
+    head.fields = fields;
+    head.fields.emplace_back("host", "h:1");
+    head.fields.emplace_back("cookie", "other=1");
+    head.fields.emplace_back("cookie", cookies);
+    return Ask(routes, method, "/a", head).status;
+  };
+  const std::string sent = "__Host-floe=" + cookie;
+  EXPECT_EQ(status("GET", "a=b; " + sent + "; c=d"), 200);
+  EXPECT_EQ(status("GET", "x" + sent), 401);
+  EXPECT_EQ(status("GET", "__Host-floe=" + token), 401);
+  EXPECT_EQ(status("POST", sent), 401);
+  EXPECT_EQ(status("POST", sent, {{"origin", "https://h:1"}}), 200);
+  EXPECT_EQ(status("POST", sent, {{"origin", "https://h:2"}}), 401);
+  EXPECT_EQ(status("POST", sent, {{"origin", "null"}}), 401);
+  EXPECT_EQ(status("POST", sent, {{"sec-fetch-site", "same-origin"}, {"origin", "null"}}), 200);
+  EXPECT_EQ(status("POST", sent, {{"sec-fetch-site", "same-site"}, {"origin", "https://h:1"}}),
+            401);
+}
+
+TEST(HttpRoutes, ClientsWhoTakeGzipGetIt) {
+  for (const char* takes : {"gzip", "br, GZIP", "identity;q=1, gzip;q=0.5"})
+    EXPECT_TRUE(TakesGzip(takes)) << takes;
+  for (const char* not_takes : {"", "gzip;q=0", "gzip; q=0.0", "x-gzip2", "*", "gzip;level=1"})
+    EXPECT_FALSE(TakesGzip(not_takes)) << not_takes;
+  HttpRoutes routes;
+  routes.PackReplies();
+  routes.Add(SimpleRoute("/long", MethodRole::kModels, [](const HttpHead&) {
+    return HttpReply{200, std::string(5000, 'x'), "text/plain", {}};
+  }));
+  HttpHead head;
+  EXPECT_EQ(Ask(routes, "GET", "/long", head).body.size(), 5000u);
+  head.fields = {{"accept-encoding", "gzip"}};
+  const HttpReply reply = Ask(routes, "GET", "/long", head);
+  EXPECT_THAT(reply.fields, testing::Contains(Pair("Content-Encoding", "gzip")));
+  EXPECT_EQ(Gunzip(reply.body, 6000).value_or(""), std::string(5000, 'x'));
 }
 
 }  // namespace
