@@ -171,7 +171,7 @@ CallWatch::CallWatch(AccessLog* log) : log_(log), lines_(kRefusedLinesPerSecond)
 absl::StatusOr<std::shared_ptr<CallHandler>> CallWatch::Open(
     const CallHead& head, const std::shared_ptr<Responder>& responder, const OpenCall& open) {
   const auto kept = std::make_shared<const KeptHead>(head);
-  const auto opened = [&]() -> absl::StatusOr<std::shared_ptr<CallHandler>> {
+  auto opened = [&]() -> absl::StatusOr<std::shared_ptr<CallHandler>> {
     FLOE_ASSIGN_OR_RETURN(auto followed, FollowCall(head, /*logged=*/false));
     return open(head,
                 std::make_shared<WatchedResponder>(this, kept, std::move(followed), responder));
