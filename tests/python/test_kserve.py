@@ -185,6 +185,8 @@ def test_statistics_count(kserve, x):
     assert after.inference_count - before.inference_count == 15
     assert 0 < after.execution_count - before.execution_count <= 5
     assert after.inference_stats.compute_infer.ns > before.inference_stats.compute_infer.ns
+    by_rows = [{batch.batch_size: batch.compute_infer.count for batch in stats.batch_stats} for stats in (before, after)]
+    assert by_rows[1][3] - by_rows[0].get(3, 0) == after.execution_count - before.execution_count
     assert after.last_inference > before.last_inference - 1 > 1_600_000_000_000
 
 

@@ -18,7 +18,8 @@ REFERENCES = ("tensorflow_serving", "grpc_health.v1.health_pb2", "grpc_reflectio
 
 
 # Ours alone, or in files of the server that no client package carries.
-WITHOUT_REFERENCE = ("floe/", "tensorflow_serving/servables/", "tensorflow_serving/config/ssl_config")
+WITHOUT_REFERENCE = ("floe/", "tensorflow_serving/servables/", "tensorflow_serving/config/ssl_config",
+                     "tensorflow_serving/config/monitoring_config")
 
 
 def our_files():
