@@ -106,12 +106,19 @@ class Page:
         return value
 
     def open(self, url):
-        before = len([1 for method, _ in self.events if method == "Page.loadEventFired"])
-        self.call("Page.navigate", url=url)
+        self.load("Page.navigate", url=url)
+
+    def click_to_load(self, selector):
+        self.load("Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)}).click()")
+
+    def load(self, method, **params):
+        """Calls what loads a page, and waits for it."""
+        before = len([1 for name, _ in self.events if name == "Page.loadEventFired"])
+        self.call(method, **params)
         until = time.monotonic() + SECONDS
-        while len([1 for method, _ in self.events if method == "Page.loadEventFired"]) == before:
-            assert time.monotonic() < until, f"{url} was not loaded"
-            self.call("Runtime.evaluate", expression="0")  # brings what came meanwhile
+        while len([1 for name, _ in self.events if name == "Page.loadEventFired"]) == before:
+            assert time.monotonic() < until, f"{params} loaded nothing"
+            self.call("Page.getNavigationHistory")  # brings what came meanwhile
 
     def resize(self, width, height=900, mobile=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
