@@ -327,14 +327,14 @@ def guarded(tmp_path):
 def log_in(page, token):
     page.js(f"document.getElementById('token').value = {json.dumps(token)}")
     page.click_to_load("form button")
-    return page.js("(document.querySelector('.bad') || {}).textContent")
+    return page.js("(document.querySelector('[role=alert]') || {}).textContent")
 
 
 def test_a_browser_logs_in_with_a_token(browser, guarded):
     floed, tokens, file = guarded
     page = browser.page()
     page.open(model_url(floed))
-    assert "needs the role read" in page.js("document.querySelector('.bad').textContent")
+    assert "needs the role read" in page.js("document.querySelector('[role=alert]').textContent")
     assert page.js(CONTRAST)["ratio"] >= 4.5
     assert "none of this server" in log_in(page, "floe_wrong")
     assert "does not have the role read" in log_in(page, tokens["batch"])
