@@ -57,7 +57,7 @@ TEST_F(HttpMetricsTest, TwoPathsAndTwoFormats) {
   const HttpReply open = Get("/metrics", "application/openmetrics-text;version=1.0.0");
   EXPECT_EQ(open.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
   EXPECT_THAT(open.body, testing::EndsWith("# EOF\n"));
-  EXPECT_THAT(Get("/monitoring/prometheus/metrics").body,
+  EXPECT_THAT(Get("/mine").body,
               HasSubstr(":tensorflow:serving:batching_session:wrapped_run_count 0\n"));
 }
 

@@ -118,7 +118,7 @@ class Page:
         until = time.monotonic() + SECONDS
         while len([1 for name, _ in self.events if name == "Page.loadEventFired"]) == before:
             assert time.monotonic() < until, f"{params} loaded nothing"
-            self.call("Page.getNavigationHistory")  # brings what came meanwhile
+            self.browser.call("Browser.getVersion")  # brings what came meanwhile
 
     def resize(self, width, height=900, mobile=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)

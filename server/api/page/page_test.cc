@@ -188,7 +188,7 @@ TEST_F(Page, PoliciesKeepEverythingElseOut) {
     EXPECT_THAT(policy, AllOf(HasSubstr("default-src 'none'"), HasSubstr("script-src 'self'"),
                               HasSubstr("frame-ancestors 'none'"), Not(HasSubstr("unsafe"))));
     EXPECT_EQ(FieldOf(reply, "X-Content-Type-Options"), "nosniff");
-    EXPECT_EQ(FieldOf(reply, "Referrer-Policy"), "no-referrer");
+    EXPECT_EQ(FieldOf(reply, "Referrer-Policy"), "same-origin");
     // The policy would refuse these.
     EXPECT_THAT(reply.body, AllOf(Not(HasSubstr("style=\"")), Not(HasSubstr("<style")),
                                   Not(HasSubstr(" onclick"))));
