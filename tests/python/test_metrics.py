@@ -215,6 +215,8 @@ def documented():
 
 
 def test_the_page_has_every_family_and_no_other(floed):
+    with floed.client() as client:
+        client.check()
     live, page = families(get(floed, "/metrics")[2]), documented()
     assert len(page) > 50
     for name, (kind, labels) in live.items():
