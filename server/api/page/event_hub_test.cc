@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,14 +24,14 @@ class EventReader : public HttpResponder {
   void Send(HttpReply&&) override { ADD_FAILURE() << "a stream is begun"; }
   void Begin(HttpReply&& head) override { begun.push_back(std::move(head)); }
   void Write(std::string&& part) override { events.push_back(std::move(part)); }
-  void End() override {}
+  void End() override { ended = true; }
   size_t Unsent() const override { return unsent; }
   void Cut() override { cut = true; }
 
   std::vector<HttpReply> begun;
   std::vector<std::string> events;
   size_t unsent = 0;
-  bool cut = false;
+  bool cut = false, ended = false;
 };
 
 class EventHubTest : public testing::Test {
@@ -132,6 +135,29 @@ TEST_F(EventHubTest, ReadersAreBoundedAndLeave) {
   EXPECT_EQ(next->events.size(), 1u);
   for (const int64_t id : ids) hub_.Remove(id);
   EXPECT_EQ(hub_.readers(), 1u);
+}
+
+TEST_F(EventHubTest, EndsForThoseWhoseTokenIsTakenAway) {
+  AuthConfig auth;
+  auth.tokens_file = testing::TempDir() + "floe_hub_" + std::to_string(getpid());
+  TokenLine line;
+  line.name = "t";
+  line.roles.Add(Role::kRead);
+  const std::string token = MakeToken(&line).value();
+  std::ofstream(auth.tokens_file) << TokenLineText(line) << "\n";
+  const std::shared_ptr<Access> access = *Access::Make(auth);
+  const Caller nobody = access->OfConnection({});
+  const Caller browser = access->OfLogin(nobody, access->LogIn(token, "unix").value());
+  const auto reader = std::make_shared<EventReader>();
+  EXPECT_GT(hub_.Add({"", browser}, reader, kHubStart), 0);
+  Step();
+  EXPECT_FALSE(reader->ended);
+  std::ofstream(auth.tokens_file) << "# none\n";
+  ASSERT_TRUE(access->Reload().ok());
+  unlink(auth.tokens_file.c_str());
+  Step();
+  EXPECT_TRUE(reader->ended);
+  EXPECT_EQ(hub_.readers(), 0u);
 }
 
 }  // namespace
