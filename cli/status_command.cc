@@ -193,7 +193,8 @@ absl::StatusOr<Report> Ask(const StatusOptions& options, const RpcClient& client
   return report;
 }
 
-absl::Status Run(const StatusOptions& options, Context& context) {
+absl::Status Run(StatusOptions options, Context& context) {
+  options.target = Resolved(options.target);  // reports name it
   const RpcClient client(options.target);
   std::optional<Report> before;
   for (int64_t n = 1;; ++n) {
