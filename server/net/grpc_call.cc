@@ -46,7 +46,7 @@ int64_t GrpcCall::MostBytes() const {
 absl::Status GrpcCall::Open(CallHead head) {
   // Token, message and responder are all parts of this object: one count, no allocation.
   head.cancel = std::shared_ptr<CancelToken>(shared_from_this(), &cancel_);
-  if (const absl::Status status = Admit(head.peer); !status.ok()) {
+  if (absl::Status status = Admit(head.peer); !status.ok()) {
     if (CallWatch* const watch = shared_.methods.watch(); watch != nullptr)
       watch->Refused(CallRefusal::kLimit, head, status);
     return status;
