@@ -120,31 +120,19 @@ absl::StatusCode CodeOfHttp(int status) {
   }
 }
 
-class WatchedHttp : public HttpResponder {
+class WatchedHttp : public ChangingResponder {
  public:
   WatchedHttp(CallWatch* watch, std::string route, const CallHead& head,
               std::unique_ptr<Followed> followed, std::shared_ptr<HttpResponder> to)
-      : watch_(*watch),
+      : ChangingResponder(std::move(to)),
+        watch_(*watch),
         route_(std::move(route)),
         request_id_(head.request_id),
         arrived_(head.arrived),
-        followed_(std::move(followed)),
-        to_(std::move(to)) {}
-  void Send(HttpReply&& reply) override {
-    Note(&reply);
-    to_->Send(std::move(reply));
-  }
-  void Begin(HttpReply&& head) override {
-    Note(&head);
-    to_->Begin(std::move(head));
-  }
-  void Write(std::string&& part) override { to_->Write(std::move(part)); }
-  void End() override { to_->End(); }
-  size_t Unsent() const override { return to_->Unsent(); }
-  void Cut() override { to_->Cut(); }
+        followed_(std::move(followed)) {}
 
  private:
-  void Note(HttpReply* reply) {
+  void Change(HttpReply* reply, bool /*whole*/) override {
     watch_.CountRoute(route_, reply->status);
     if (followed_ != nullptr) AddToReply(TrailersOf(followed_.get(), request_id_, arrived_), reply);
   }
@@ -153,7 +141,6 @@ class WatchedHttp : public HttpResponder {
   const std::string route_, request_id_;
   const TimePoint arrived_;
   const std::unique_ptr<Followed> followed_;
-  const std::shared_ptr<HttpResponder> to_;
 };
 
 }  // namespace

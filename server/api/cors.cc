@@ -20,31 +20,18 @@ bool IsFieldList(std::string_view text) {
 }
 
 // Adds fields to the answer.
-class CorsResponder : public HttpResponder {
+class CorsResponder : public ChangingResponder {
  public:
   CorsResponder(HttpFields fields, std::shared_ptr<HttpResponder> to)
-      : fields_(std::move(fields)), to_(std::move(to)) {}
-  void Send(HttpReply&& reply) override {
-    Add(&reply);
-    to_->Send(std::move(reply));
-  }
-  void Begin(HttpReply&& head) override {
-    Add(&head);
-    to_->Begin(std::move(head));
-  }
-  void Write(std::string&& part) override { to_->Write(std::move(part)); }
-  void End() override { to_->End(); }
-  size_t Unsent() const override { return to_->Unsent(); }
-  void Cut() override { to_->Cut(); }
+      : ChangingResponder(std::move(to)), fields_(std::move(fields)) {}
 
  private:
-  void Add(HttpReply* reply) {
+  void Change(HttpReply* reply, bool /*whole*/) override {
     for (auto& field : fields_) reply->fields.push_back(std::move(field));
     fields_.clear();
   }
 
   HttpFields fields_;
-  const std::shared_ptr<HttpResponder> to_;
 };
 
 }  // namespace

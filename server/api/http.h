@@ -68,6 +68,30 @@ class HttpResponder {
   virtual void Cut() {}
 };
 
+// Passes an answer on, and changes its first part.
+class ChangingResponder : public HttpResponder {
+ public:
+  explicit ChangingResponder(std::shared_ptr<HttpResponder> to) : to_(std::move(to)) {}
+  void Send(HttpReply&& reply) final {
+    Change(&reply, /*whole=*/true);
+    to_->Send(std::move(reply));
+  }
+  void Begin(HttpReply&& head) final {
+    Change(&head, /*whole=*/false);
+    to_->Begin(std::move(head));
+  }
+  void Write(std::string&& part) final { to_->Write(std::move(part)); }
+  void End() final { to_->End(); }
+  size_t Unsent() const final { return to_->Unsent(); }
+  void Cut() final { to_->Cut(); }
+
+ private:
+  // `whole`: no other part of the body follows.
+  virtual void Change(HttpReply* reply, bool whole) = 0;
+
+  const std::shared_ptr<HttpResponder> to_;
+};
+
 // A request in progress. The connection calls it, one method at a time.
 class HttpHandler {
  public:

@@ -17,22 +17,13 @@ namespace {
 // Smaller ones fit into one packet anyway.
 constexpr size_t kPackedBodyFrom = 1024;
 
-class PackingHttp : public HttpResponder {
+class PackingHttp : public ChangingResponder {
  public:
-  explicit PackingHttp(std::shared_ptr<HttpResponder> to) : to_(std::move(to)) {}
-  void Send(HttpReply&& reply) override {
-    Pack(&reply);
-    to_->Send(std::move(reply));
-  }
-  void Begin(HttpReply&& head) override { to_->Begin(std::move(head)); }
-  void Write(std::string&& part) override { to_->Write(std::move(part)); }
-  void End() override { to_->End(); }
-  size_t Unsent() const override { return to_->Unsent(); }
-  void Cut() override { to_->Cut(); }
+  using ChangingResponder::ChangingResponder;
 
  private:
-  static void Pack(HttpReply* reply) {
-    if (reply->body.size() < kPackedBodyFrom) return;
+  void Change(HttpReply* reply, bool whole) override {
+    if (!whole || reply->body.size() < kPackedBodyFrom) return;
     for (const auto& [name, value] : reply->fields)
       if (absl::EqualsIgnoreCase(name, "etag") || absl::EqualsIgnoreCase(name, "content-encoding"))
         return;
@@ -42,8 +33,6 @@ class PackingHttp : public HttpResponder {
     reply->body = std::move(packed);
     reply->fields.emplace_back("Content-Encoding", "gzip");
   }
-
-  const std::shared_ptr<HttpResponder> to_;
 };
 
 }  // namespace

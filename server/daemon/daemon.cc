@@ -260,26 +260,28 @@ class Daemon {
             address);
   }
 
+  ConnectionCounts CountConnections() {
+    const ListenerCounts counts = transport_->connections();
+    ConnectionCounts all{counts.open,
+                         transport_->max_connections(),
+                         counts.refused(),
+                         counts.accepted,
+                         {{"limit", counts.refused_total},
+                          {"address_limit", counts.refused_address},
+                          {"no_file_descriptor", counts.refused_files}}};
+    for (int i = 0; i < kEndReasons; ++i) {
+      const auto reason = static_cast<EndReason>(i);
+      all.ended_by.emplace_back(CauseOf(reason), transport_->ends().count(reason));
+    }
+    return all;
+  }
+
   ServerInfo Info() {
     ServerInfo info;
     info.version = kVersion;
     info.instructions = kernels::IsaName();
     info.started = started_;
-    info.connections = [this] {
-      const ListenerCounts counts = transport_->connections();
-      ConnectionCounts all{counts.open,
-                           transport_->max_connections(),
-                           counts.refused(),
-                           counts.accepted,
-                           {{"limit", counts.refused_total},
-                            {"address_limit", counts.refused_address},
-                            {"no_file_descriptor", counts.refused_files}}};
-      for (int i = 0; i < kEndReasons; ++i) {
-        const auto reason = static_cast<EndReason>(i);
-        all.ended_by.emplace_back(CauseOf(reason), transport_->ends().count(reason));
-      }
-      return all;
-    };
+    info.connections = [this] { return CountConnections(); };
     info.calls = [this] {
       const CallLoad load = transport_->calls();
       const CallRefusals refused = transport_->refused_calls();
