@@ -258,6 +258,7 @@ struct ServerConfig {
   Backend backend = Backend::kAuto;
   MemoryLimit gpu_memory_limit;                          // of each device
   OnDeviceError on_device_error = OnDeviceError::kFail;  // of models that do not say
+  std::string gpu_libraries = "none";                    // or cublaslt, cudnn, all
   ListenConfig server;
   LogConfig log;
   CpuConfig cpu;

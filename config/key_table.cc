@@ -54,6 +54,9 @@ ServerKeyList DeviceKeys() {
        "Memory of each GPU for models: a share of all that it has, or e.g. `8GiB`; 0: no limit"},
       {FLOE_KEY(on_device_error), OneOf{{"fail", "cpu"}},
        "When a GPU fails: the requests fail with UNAVAILABLE, or the CPU computes them"},
+      {FLOE_KEY(gpu_libraries), OneOf{{"none", "cublaslt", "cudnn", "all"}},
+       "NVIDIA's libraries that may compute products (cuBLASLt) and convolutions (cuDNN) on GPUs, "
+       "where they are proven to keep a row's bits in every batch"},
   };
 }
 

@@ -22,6 +22,7 @@ void ExpectReadsBack(const ServerConfig& config, const std::string& what) {
   EXPECT_EQ(again->backend, config.backend) << what << "\n" << yaml;
   EXPECT_EQ(again->gpu_memory_limit, config.gpu_memory_limit) << what << "\n" << yaml;
   EXPECT_EQ(again->on_device_error, config.on_device_error) << what << "\n" << yaml;
+  EXPECT_EQ(again->gpu_libraries, config.gpu_libraries) << what << "\n" << yaml;
 }
 
 ServerConfig OneModel() {
@@ -91,6 +92,7 @@ TEST(ConfigToYaml, EverySettingOfTheServerReadsBack) {
   config.backend = Backend::kCuda;
   config.gpu_memory_limit = {0, int64_t{8} << 30};
   config.on_device_error = OnDeviceError::kCpu;
+  config.gpu_libraries = "all";
   config.log = {.level = "debug",
                 .format = LogFormat::kJson,
                 .slow_request_ms = 250,

@@ -14,6 +14,7 @@
 #include "runtime/passes/unsupported.h"
 #include "runtime/plan.h"
 #include "runtime/predicate.h"
+#include "runtime/use_libraries.h"
 
 namespace floe {
 namespace {
@@ -241,9 +242,12 @@ class Compiler {
                             CompiledSignature::CompileSubgraph(body, signature, options, cache_));
       compiled_->weight_bytes_ += island->program_->on_host->weight_bytes();
     }
+    // Of a device that is lost, the host computes all.
+    const absl::Status used = UseLibraries(islands->on, island->program_.get());
+    if (on_host && absl::IsUnavailable(used)) return absl::OkStatus();
+    FLOE_RETURN_IF_ERROR(used);
     auto uploaded =
         DeviceWeights::Upload(*island->program_, islands->on, compiled_->options_.weights.get());
-    // Of a device that is lost, the host computes all.
     if (on_host && absl::IsUnavailable(uploaded.status())) return absl::OkStatus();
     FLOE_ASSIGN_OR_RETURN(island->program_->on_device, std::move(uploaded));
     return absl::OkStatus();

@@ -242,7 +242,7 @@ void AddIslands(const CompiledSignature& compiled, const std::string& where,
         AddIslands(inner, absl::StrCat(where, node.name, "/", SubgraphName(node, k), "/"), islands);
         continue;
       }
-      IslandInfo island{.name = where + node.name};
+      IslandInfo island{.name = where + node.name, .by_library = inner.by_library()};
       for (int n = 0; n < inner.graph().size(); ++n) island.nodes += inner.kernel(n) != nullptr;
       islands->push_back(std::move(island));
     }

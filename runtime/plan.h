@@ -91,10 +91,18 @@ class DeviceWeights;
 class SlotViews;
 class StaticSteps;
 
+// A layer that was offered to libraries of the device.
+struct LayerByLibrary {
+  std::string node;
+  std::string route;    // "cublaslt, algorithm 3"; empty: floe's own kernel computes it
+  std::string why_not;  // empty: it does
+};
+
 // An island as status shows it.
 struct IslandInfo {
   std::string name;  // "island 1", or "loop/body/island 1" of one inside
   int nodes = 0;     // that compute something
+  std::vector<LayerByLibrary> by_library = {};
 };
 
 // What a compiled signature and all its plans share: the graph after the passes, kernels, packed
@@ -106,6 +114,7 @@ struct Program {
   std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
   bool weights_stay_cached = true;                                                 // CompileOptions
   std::shared_ptr<const DeviceWeights> on_device = nullptr;  // of an island; null: on the host
+  std::vector<LayerByLibrary> by_library = {};               // of an island
   // The same island for the host, where it computes what the device fails to; null: nothing does.
   std::shared_ptr<const CompiledSignature> on_host = nullptr;
 };
@@ -196,6 +205,7 @@ class CompiledSignature {
   }
   // Of an island whose device is there; else null.
   const std::shared_ptr<const DeviceWeights>& on_device() const { return program_->on_device; }
+  const std::vector<LayerByLibrary>& by_library() const { return program_->by_library; }
   // What computes the island when its device fails (OnDeviceError::kCpu); else null.
   const CompiledSignature* on_host() const { return program_->on_host.get(); }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/vendor_layer.h"
 #include "kernels/kernel.h"
 
 namespace floe::cuda {
@@ -34,6 +36,10 @@ class DeviceKernel : public Kernel {
   // Constants that the kernel has packed for the device. They are uploaded once, each aligned to
   // kAlignment, before the first launch.
   virtual absl::Span<const Tensor> Weights() const { return {}; }
+
+  // The product or convolution that Emit's only launch computes before its epilogue, where that is
+  // one of rows with constants, in float32; else none.
+  virtual std::optional<VendorLayer> Layer() const { return std::nullopt; }
 
   // Runs the launches on the emulator, over memory of the host: kernels of kCuda that are run as
   // any other kernel are the emulated device. INTERNAL without the emulator.

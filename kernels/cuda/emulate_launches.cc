@@ -10,6 +10,7 @@ namespace floe::cuda {
 namespace {
 
 absl::Status EmulateLaunch(const Launch& launch) {
+  if (launch.call != nullptr) return absl::InternalError("the emulator has no vendor's library");
   int count = 0;
   const KernelEntry* const kernels = floe_cuda_kernels(&count);
   const int number = static_cast<int>(launch.kernel);

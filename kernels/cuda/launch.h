@@ -1,5 +1,6 @@
 // Launch: one kernel of kernel_list.h with its grid and arguments, as plain data. A CUDA graph, the
-// emulator and `inspect` take the same list of launches.
+// emulator and `inspect` take the same list of launches. Or a call of a library, which only a graph
+// takes.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include "kernels/cuda/dim3.h"
 #include "kernels/cuda/kernel_list.h"
+#include "kernels/cuda/vendor_layer.h"
 
 namespace floe::cuda {
 
@@ -17,6 +19,7 @@ namespace floe::cuda {
 struct Launch {
   static constexpr size_t kMaxArgsBytes = 1024;
 
+  const VendorCall* call = nullptr;  // null: a kernel. Outlives what is made of the launch
   KernelId kernel;
   Dim3 grid;
   uint32_t args_bytes = 0;
@@ -33,6 +36,17 @@ struct Launch {
     launch.args_bytes = sizeof(Args);
     std::memcpy(launch.args, &args, sizeof(Args));
     return launch;
+  }
+  static Launch Of(const VendorCall& call, const VendorArgs& args) {
+    Launch launch = Of(KernelId::kCount, {}, args);
+    launch.call = &call;
+    return launch;
+  }
+  // Of a call.
+  VendorArgs vendor_args() const {
+    VendorArgs result;
+    std::memcpy(&result, args, sizeof result);
+    return result;
   }
 };
 

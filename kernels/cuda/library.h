@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 // Both sides compare it. It changes with every change of the table or of what a call means.
-#define FLOE_CUDA_VERSION 1u
+#define FLOE_CUDA_VERSION 2u
 
 typedef struct FloeCudaDevice {
   char name[256];
@@ -63,6 +63,7 @@ typedef struct FloeCudaLibrary {
   int (*versions)(int* driver, int* runtime);
   int (*device_count)(int* count);
   int (*device_properties)(int device, FloeCudaDevice* properties);
+  int (*use_device)(int device);  // by what this thread calls of other libraries
   int (*memory)(int device, uint64_t* free_bytes, uint64_t* total_bytes);
   // Loads the kernel's code on the device, which is otherwise done when it first runs.
   int (*load_kernel)(int device, uint32_t kernel, FloeCudaKernelCode* code);
@@ -93,6 +94,13 @@ typedef struct FloeCudaLibrary {
   int (*add_copy_to_host)(int device, FloeCudaGraph graph, const FloeCudaNode* after,
                           uint64_t after_count, void* to, const void* from, uint64_t bytes,
                           FloeCudaNode* node);
+  // Of all nodes of another graph, which are copied, in its order.
+  int (*add_graph)(int device, FloeCudaGraph graph, const FloeCudaNode* after, uint64_t after_count,
+                   FloeCudaGraph inner, FloeCudaNode* node);
+  // What this thread puts into the stream between them is not done, but becomes a graph. After a
+  // begin there is always an end, which gives none if it fails.
+  int (*begin_capture)(int device, FloeCudaStream stream);
+  int (*end_capture)(int device, FloeCudaStream stream, FloeCudaGraph* graph);
   // An executable graph needs its graph no more.
   int (*instantiate)(int device, FloeCudaGraph graph, FloeCudaExec* exec);
   int (*destroy_exec)(FloeCudaExec exec);

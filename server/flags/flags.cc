@@ -101,6 +101,7 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--cpu_gemm", "cpu.gemm"},
     {"--gpu_memory_limit", "gpu_memory_limit", "BYTES|PERCENT"},
     {"--on_device_error", "on_device_error"},
+    {"--gpu_libraries", "gpu_libraries"},
     {"--model_config_file_poll_wait_seconds", "lifecycle.model_config_file_poll_wait_seconds", "",
      true},
     {"--file_system_poll_wait_seconds", "lifecycle.file_system_poll_wait_seconds", "", true},

@@ -207,13 +207,26 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
   EXPECT_EQ(plain.command->config.server.port, 1234);
   EXPECT_TRUE(plain.command->config.server.enable_reflection);
   EXPECT_EQ(plain.command->config.models[0].name, "a");
-  const Parsed p = Parse(
-      {"--config=" + file_, "--port=5", "--enable_reflection=false", "--bind_address=10.0.0.1",
-       "--insecure_public", "--grpc_socket_path=/run/s", "--cpu_gemm=openblas", "--backend=cuda",
-       "--gpu_memory_limit=50%", "--on_device_error=cpu", "--grpc_max_message_bytes=4096",
-       "--enable_serialization_as_tensor_content", "--enable_health_watch=false",
-       "--enable_config_rpcs=false", "--grpc_channel_arguments=a=1,b=2", "--log_level=debug",
-       "--log_format=json", "--admin_socket_path=/run/a", "--auth_tokens_file=/t"});
+  const Parsed p = Parse({"--config=" + file_,
+                          "--port=5",
+                          "--enable_reflection=false",
+                          "--bind_address=10.0.0.1",
+                          "--insecure_public",
+                          "--grpc_socket_path=/run/s",
+                          "--cpu_gemm=openblas",
+                          "--backend=cuda",
+                          "--gpu_memory_limit=50%",
+                          "--on_device_error=cpu",
+                          "--gpu_libraries=cudnn",
+                          "--grpc_max_message_bytes=4096",
+                          "--enable_serialization_as_tensor_content",
+                          "--enable_health_watch=false",
+                          "--enable_config_rpcs=false",
+                          "--grpc_channel_arguments=a=1,b=2",
+                          "--log_level=debug",
+                          "--log_format=json",
+                          "--admin_socket_path=/run/a",
+                          "--auth_tokens_file=/t"});
   ASSERT_TRUE(p.command) << p.err;
   const ServerConfig& c = p.command->config;
   EXPECT_EQ(c.server.port, 5);
@@ -229,6 +242,7 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
   EXPECT_EQ(c.backend, Backend::kCuda);
   EXPECT_EQ(c.gpu_memory_limit.percent, 50);
   EXPECT_EQ(c.on_device_error, OnDeviceError::kCpu);
+  EXPECT_EQ(c.gpu_libraries, "cudnn");
   EXPECT_EQ(c.server.max_message_bytes, 4096);
   EXPECT_EQ(c.reply, ReplyFormat::kContent);
   EXPECT_EQ(c.server.grpc_channel_arguments, "a=1,b=2");
@@ -251,6 +265,7 @@ TEST_F(FlagsTest, HelpAndVersionEndWell) {
                            "--backend",
                            "--gpu_memory_limit",
                            "--on_device_error",
+                           "--gpu_libraries",
                            "--cpu_gemm",
                            "--grpc_max_message_bytes",
                            "--enable_reflection",

@@ -96,6 +96,11 @@ absl::StatusOr<ModelPlace> Place(const ModelConfig& config, const LoadOptions& o
 // A model of which the device computes nothing is the CPU's.
 void Settle(const ModelConfig& config, const Model& model, ModelPlace* place) {
   if (place->device == nullptr) return;
+  for (const IslandInfo& island : model.islands()) {
+    for (const LayerByLibrary& layer : island.by_library)
+      spdlog::info("model '{}': '{}' is computed by {}", config.name, layer.node,
+                   layer.why_not.empty() ? layer.route : "floe's own kernel: " + layer.why_not);
+  }
   if (!model.islands().empty()) {
     place->user = std::make_shared<cuda::DeviceGate::User>(config.device_shares);
     return;

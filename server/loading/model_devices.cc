@@ -50,7 +50,8 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 ModelDevices::ModelDevices(const ServerConfig& config)
     : backend_(config.backend),
       on_error_(config.on_device_error),
-      devices_([limit = config.gpu_memory_limit](int64_t bytes) { return limit.In(bytes); }) {}
+      devices_([limit = config.gpu_memory_limit](int64_t bytes) { return limit.In(bytes); },
+               cuda::VendorChoice::Named(config.gpu_libraries)) {}
 
 absl::Status ModelDevices::Start() {
   if (backend_ != Backend::kCuda) return absl::OkStatus();

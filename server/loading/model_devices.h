@@ -44,7 +44,7 @@ struct BackendStatus {
 // Threading: any thread.
 class ModelDevices {
  public:
-  // Of the configuration `backend`, `gpu_memory_limit` and `on_device_error` are read.
+  // Of the configuration `backend` and what is about GPUs are read.
   explicit ModelDevices(const ServerConfig& config);
 
   // Backend cuda: opens the devices now. FAILED_PRECONDITION says why there is none, and the way

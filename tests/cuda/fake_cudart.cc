@@ -29,16 +29,17 @@
 namespace {
 
 using Work = std::function<cudaError_t()>;
-struct FakeStream {
-  int device;
-  std::deque<Work> queue;
-};
 struct FakeNode {
   Work work;
   std::set<const void*> after;
 };
 struct FakeGraph {
   std::vector<std::unique_ptr<FakeNode>> nodes;
+};
+struct FakeStream {
+  int device;
+  std::deque<Work> queue;
+  std::unique_ptr<FakeGraph> captured;  // null: it is not captured
 };
 struct FakeExec {
   std::vector<Work> work;
@@ -239,6 +240,14 @@ cudaError_t ErrorOfRuns() {
   return Fail(static_cast<cudaError_t>(error));
 }
 
+// Each after the one before.
+void AddInOrder(Work work, FakeGraph* graph) {
+  auto node = std::make_unique<FakeNode>();
+  node->work = std::move(work);
+  if (!graph->nodes.empty()) node->after.insert(graph->nodes.back().get());
+  graph->nodes.push_back(std::move(node));
+}
+
 // What was added last comes first, unless it waits for others: who forgot to say so sees it.
 std::vector<Work> InOrder(const FakeGraph& graph) {
   std::vector<Work> order;
@@ -307,6 +316,22 @@ void fake_cuda_await_busy(int streams) {
 int fake_cuda_busy() {
   const std::lock_guard lock(S().mutex);
   return Busy();
+}
+void fake_cuda_enqueue(void* stream, const std::function<int()>* work) {
+  const std::lock_guard lock(S().mutex);
+  FakeStream* const found = Find(static_cast<cudaStream_t>(stream));
+  if (found == nullptr) return Complain("a library's call in a stream of no or another device");
+  Work made = [work = *work] {
+    ++S().kernels_run;
+    return static_cast<cudaError_t>(work());
+  };
+  if (found->captured != nullptr) return AddInOrder(std::move(made), found->captured.get());
+  found->queue.push_back(std::move(made));
+  S().changed.notify_all();
+}
+int fake_cuda_on_device(const void* memory, uint64_t bytes) {
+  const std::lock_guard lock(S().mutex);
+  return Within(S().device_memory, memory, bytes, current_device) ? 1 : 0;
 }
 const char* fake_cuda_complaint() { return S().complaint.c_str(); }
 
@@ -490,6 +515,38 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph,
   const int device = current_device;
   return AddNode(node, graph, after, after_count,
                  [=] { return Copy(to, from, bytes, kind, device, true); });
+}
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                       const cudaGraphNode_t* after, size_t after_count,
+                                       cudaGraph_t inner) {
+  CALL();
+  const auto it = S().graphs.find(inner);
+  if (it == S().graphs.end()) return Wrong("a graph inside that there is not");
+  return AddNode(node, graph, after, after_count, [order = InOrder(*it->second)] {
+    for (const Work& work : order)
+      if (const cudaError_t error = work(); error != cudaSuccess) return error;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  CALL();
+  FakeStream* const found = Find(stream);
+  if (found == nullptr || found->captured != nullptr || !found->queue.empty())
+    return Wrong("a capture of a stream that is not there, or not free");
+  if (mode != cudaStreamCaptureModeThreadLocal) Complain("other threads can spoil a capture");
+  found->captured = std::make_unique<FakeGraph>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const Call call;
+  const auto it = S().streams.find(stream);
+  if (it == S().streams.end() || it->second->captured == nullptr)
+    return Wrong("the end of a capture that there is not");
+  std::unique_ptr<FakeGraph> captured = std::move(it->second->captured);
+  if (call.error() != cudaSuccess) return call.error();
+  *graph = reinterpret_cast<cudaGraph_t>(captured.get());
+  S().graphs[*graph] = std::move(captured);
+  return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   CALL();

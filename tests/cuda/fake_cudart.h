@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 extern "C" {
 
@@ -30,6 +31,10 @@ void fake_cuda_hold(int held);
 // Returns when so many streams have work at the same time.
 void fake_cuda_await_busy(int streams);
 int fake_cuda_busy(void);  // streams with work now
+// For fakes of other libraries: puts work, which returns a CUDA error, into a stream of this
+// thread's device, as a launched kernel; and whether memory is that device's.
+void fake_cuda_enqueue(void* stream, const std::function<int()>* work);
+int fake_cuda_on_device(const void* memory, uint64_t bytes);
 // Wrong use since the reset that a device might let pass: the first. Empty: none.
 const char* fake_cuda_complaint(void);
 }

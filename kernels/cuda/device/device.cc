@@ -4,6 +4,7 @@
 #include "base/byte_size.h"
 #include "base/status.h"
 #include "kernels/cuda/device/errors.h"
+#include "kernels/cuda/device/vendor_libraries.h"
 
 namespace floe::cuda {
 namespace {
@@ -22,7 +23,8 @@ Device::Device(std::shared_ptr<const Library> library, int index, int64_t memory
       budget_(name_, memory_limit_bytes) {}
 
 absl::StatusOr<std::shared_ptr<Device>> Device::Open(std::shared_ptr<const Library> library,
-                                                     int index, int64_t memory_limit_bytes) {
+                                                     int index, int64_t memory_limit_bytes,
+                                                     const VendorChoice& libraries) {
   FLOE_ASSIGN_OR_RETURN(const int count, library->CountDevices());
   if (index < 0 || index >= count)
     return absl::NotFoundError(
@@ -30,18 +32,28 @@ absl::StatusOr<std::shared_ptr<Device>> Device::Open(std::shared_ptr<const Libra
                      count == 1 ? " device, cuda:0" : " devices, from cuda:0",
                      "; CUDA_VISIBLE_DEVICES may hide others"));
   std::shared_ptr<Device> device(new Device(std::move(library), index, memory_limit_bytes));
-  FLOE_RETURN_IF_ERROR(device->Start());
+  FLOE_RETURN_IF_ERROR(device->Start(libraries));
   return device;
 }
 
-absl::Status Device::Start() {
+Device::~Device() = default;
+
+absl::Status Device::Start(const VendorChoice& libraries) {
   FLOE_RETURN_IF_ERROR(
       Check(calls().device_properties(index_, &properties_), "reading its properties"));
   if (std::pair(properties_.major, properties_.minor) < std::pair(kLowestMajor, kLowestMinor))
     return absl::FailedPreconditionError(absl::StrCat(
         name_, " (", properties_.name, ") has compute capability ", properties_.major, ".",
         properties_.minor, ", and floe needs ", kLowestMajor, ".", kLowestMinor, " or more"));
-  return LoadKernels();
+  FLOE_RETURN_IF_ERROR(LoadKernels());
+  if (!libraries.cublaslt && !libraries.cudnn) return absl::OkStatus();
+  FLOE_RETURN_IF_ERROR(MakeCurrent());
+  libraries_ = std::make_unique<VendorLibraries>(libraries);
+  return absl::OkStatus();
+}
+
+absl::Status Device::MakeCurrent() {
+  return Check(calls().use_device(index_), "making it the thread's");
 }
 
 absl::Status Device::CheckCanRun(KernelId kernel) const {

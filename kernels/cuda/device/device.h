@@ -15,9 +15,12 @@
 #include "kernels/cuda/device/device_budget.h"
 #include "kernels/cuda/device/device_gate.h"
 #include "kernels/cuda/device/open_library.h"
+#include "kernels/cuda/device/vendor_choice.h"
 #include "kernels/cuda/kernel_list.h"
 
 namespace floe::cuda {
+
+class VendorLibraries;
 
 // Threading: any thread.
 class Device {
@@ -25,7 +28,9 @@ class Device {
   // Loads all kernels on the device, so that nothing is left for the first run.
   // `memory_limit_bytes`: gpu_memory_limit; 0: none. NOT_FOUND: there is no such device.
   static absl::StatusOr<std::shared_ptr<Device>> Open(std::shared_ptr<const Library> library,
-                                                      int index, int64_t memory_limit_bytes);
+                                                      int index, int64_t memory_limit_bytes,
+                                                      const VendorChoice& libraries = {});
+  ~Device();
 
   int index() const { return index_; }
   const std::string& name() const { return name_; }  // "cuda:0"
@@ -34,7 +39,11 @@ class Device {
   const FloeCudaLibrary& calls() const { return library_->calls(); }
   const DeviceBudget& budget() const { return budget_; }
   DeviceGate& gate() { return gate_; }
+  // Null: none was chosen.
+  VendorLibraries* libraries() const { return libraries_.get(); }
 
+  // The device that other libraries use, for what this thread calls.
+  absl::Status MakeCurrent();
   // FAILED_PRECONDITION for a kernel that needs a later device.
   absl::Status CheckCanRun(KernelId kernel) const;
   // The status of what a call returned. `what` says what was being done. After an error that CUDA
@@ -60,7 +69,7 @@ class Device {
 
  private:
   Device(std::shared_ptr<const Library> library, int index, int64_t memory_limit_bytes);
-  absl::Status Start();
+  absl::Status Start(const VendorChoice& libraries);
   absl::Status LoadKernels();
   absl::Status Lose(const absl::Status& why);
 
@@ -70,6 +79,7 @@ class Device {
   const DeviceBudget budget_;
   DeviceGate gate_;
   FloeCudaDevice properties_ = {};
+  std::unique_ptr<VendorLibraries> libraries_;
   std::atomic<bool> lost_{false};
   std::atomic<int64_t> runs_{0}, failed_runs_{0}, answered_by_cpu_{0};
   mutable Mutex mutex_;

@@ -29,10 +29,12 @@ absl::Status CheckLaunch(const Launch& launch) {
   return absl::OkStatus();
 }
 
-// Writes a graph node by node. Captured ones can be spoiled by what other threads do meanwhile.
+// Writes a graph node by node. Captured ones can be spoiled by what is called meanwhile: only what
+// a library does is captured, as a graph inside.
 class GraphWriter {
  public:
-  GraphWriter(Device* device, FloeCudaGraph graph) : device_(device), graph_(graph) {}
+  GraphWriter(const Stream& stream, FloeCudaGraph graph)
+      : device_(stream.device().get()), stream_(stream), graph_(graph) {}
 
   // Copies of inputs wait for nothing, and the first kernel for all of them.
   absl::Status CopyIn(const DevicePort& port) {
@@ -43,6 +45,18 @@ class GraphWriter {
                                             port.host, port.bytes, &node),
         "adding the copy of an input to a graph"));
     last_.push_back(node);
+    return absl::OkStatus();
+  }
+
+  absl::Status Call(const Launch& launch) {
+    FloeCudaGraph inner = nullptr;
+    FLOE_RETURN_IF_ERROR(Capture(launch, &inner));
+    FloeCudaNode node = nullptr;
+    const int error = device_->calls().add_graph(device_->index(), graph_, last_.data(),
+                                                 last_.size(), inner, &node);
+    (void)device_->calls().destroy_graph(inner);
+    FLOE_RETURN_IF_ERROR(device_->Check(error, "adding a library's call to a graph"));
+    last_.assign(1, node);
     return absl::OkStatus();
   }
 
@@ -71,14 +85,27 @@ class GraphWriter {
   }
 
  private:
+  absl::Status Capture(const Launch& launch, FloeCudaGraph* inner) {
+    const FloeCudaLibrary& calls = device_->calls();
+    FLOE_RETURN_IF_ERROR(
+        device_->Check(calls.begin_capture(device_->index(), stream_.handle()), "capturing"));
+    const absl::Status put = launch.call->Enqueue(stream_.handle(), launch.vendor_args());
+    const int error = calls.end_capture(device_->index(), stream_.handle(), inner);
+    if (!put.ok() && error == 0) (void)calls.destroy_graph(*inner);
+    FLOE_RETURN_IF_ERROR(Annotate(put, device_->name()));
+    return device_->Check(error, "capturing a library's call");
+  }
+
   Device* const device_;
+  const Stream& stream_;
   const FloeCudaGraph graph_;
   std::vector<FloeCudaNode> last_;  // what the next node waits for
 };
 
 absl::Status Write(const DeviceProgram& program, GraphWriter* writer) {
   for (const DevicePort& port : program.inputs) FLOE_RETURN_IF_ERROR(writer->CopyIn(port));
-  for (const Launch& launch : program.launches) FLOE_RETURN_IF_ERROR(writer->Kernel(launch));
+  for (const Launch& launch : program.launches)
+    FLOE_RETURN_IF_ERROR(launch.call != nullptr ? writer->Call(launch) : writer->Kernel(launch));
   for (const DevicePort& port : program.outputs) FLOE_RETURN_IF_ERROR(writer->CopyOut(port));
   return absl::OkStatus();
 }
@@ -96,7 +123,7 @@ absl::StatusOr<std::unique_ptr<DeviceRun>> DeviceRun::Make(const Stream& stream,
   FLOE_RETURN_IF_ERROR(
       device->Check(device->calls().create_graph(device->index(), &graph), "making a graph"));
   const auto destroy = absl::MakeCleanup([&] { (void)device->calls().destroy_graph(graph); });
-  GraphWriter writer(device.get(), graph);
+  GraphWriter writer(stream, graph);
   FLOE_RETURN_IF_ERROR(Annotate(Write(program, &writer), program.name));
   std::unique_ptr<DeviceRun> run(new DeviceRun(device, program.name));
   FLOE_RETURN_IF_ERROR(Annotate(run->Instantiate(graph, stream), program.name));

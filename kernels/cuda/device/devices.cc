@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "kernels/cuda/device/vendor_libraries.h"
 
 namespace floe::cuda {
 
@@ -50,8 +51,8 @@ Devices::Opened Devices::OpenAll() const {
     FloeCudaDevice properties = {};
     // What fails here fails again in Open, with its reason.
     (void)(*library)->calls().device_properties(i, &properties);
-    auto device =
-        Device::Open(*library, i, limit_of_(static_cast<int64_t>(properties.total_bytes)));
+    auto device = Device::Open(*library, i, limit_of_(static_cast<int64_t>(properties.total_bytes)),
+                               libraries_);
     if (device.ok()) {
       opened.devices.push_back(*std::move(device));
     } else {
@@ -59,6 +60,8 @@ Devices::Opened Devices::OpenAll() const {
       opened.refused.emplace(i, device.status());
     }
   }
+  if (!opened.devices.empty() && opened.devices[0]->libraries() != nullptr)
+    absl::StrAppend(&opened.versions, ", ", opened.devices[0]->libraries()->text());
   if (opened.devices.empty())
     opened.why_none = absl::FailedPreconditionError(absl::StrJoin(reasons, "; "));
   return opened;

@@ -18,12 +18,15 @@ namespace floe::cuda {
 class Devices {
  public:
   // `limit_of`: a device's gpu_memory_limit in bytes, of the bytes that it has.
-  explicit Devices(std::function<int64_t(int64_t total_bytes)> limit_of)
-      : limit_of_(std::move(limit_of)) {}
+  explicit Devices(std::function<int64_t(int64_t total_bytes)> limit_of,
+                   VendorChoice libraries = {})
+      : limit_of_(std::move(limit_of)), libraries_(std::move(libraries)) {}
 
   // What is there. It does not change once it is opened.
   struct Opened {
-    std::string versions;                          // Library::Versions(); empty without the library
+    // Library::Versions(), and those of the libraries that were chosen, or why they are not used;
+    // empty without the library.
+    std::string versions;
     std::vector<std::shared_ptr<Device>> devices;  // ascending by index
     std::map<int, absl::Status> refused;           // devices that cannot be used, and why
     bool no_library = false;                       // it is not installed, and nobody named one
@@ -45,6 +48,7 @@ class Devices {
   Opened OpenAll() const;
 
   const std::function<int64_t(int64_t total_bytes)> limit_of_;
+  const VendorChoice libraries_;
   mutable Mutex mutex_;
   CondVar done_;
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;

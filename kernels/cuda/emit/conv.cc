@@ -54,6 +54,7 @@ class ForwardConv final : public DeviceKernel {
     if (!args.inputs[1].has_constant() || args.inputs[1].constant.elements() == 0) return;
     const Tensor& filter = args.inputs[1].constant;
     const int64_t n = filter.shape().dim(conv.spatial + 1), k = filter.elements() / n;
+    layer_ = LayerOf(args, conv);
     if (n == FactorColumns(n)) {
       weights_.push_back(filter);
       return;
@@ -67,6 +68,7 @@ class ForwardConv final : public DeviceKernel {
   absl::Span<const Tensor> Weights() const override { return weights_; }
   std::string Route() const override { return RouteOf(precision_); }
   bool NeedsInput(int i) const override { return i != 1 || weights_.empty(); }
+  std::optional<VendorLayer> Layer() const override { return layer_; }
   bool ReadsSpacedLines(int i, absl::Span<const Shape>, absl::Span<const Shape>) const override {
     return i == 0;
   }
@@ -105,10 +107,37 @@ class ForwardConv final : public DeviceKernel {
   }
 
  private:
+  static std::optional<VendorLayer> LayerOf(const KernelArgs& args, const ops::ConvNd& conv) {
+    const SymShape& x = args.inputs[0].type.shape;
+    const Shape& filter = args.inputs[1].constant.shape();
+    if (conv.spatial != 2 || args.options.precision != Precision::kFloat32 || !KnownInside(x))
+      return std::nullopt;
+    VendorLayer layer{.kind = VendorLayer::Kind::kConvolution,
+                      .channels = x.dim(3).size(),
+                      .outputs = filter.dim(3),
+                      .groups = x.dim(3).size() / filter.dim(2)};
+    for (int i = 0; i < 2; ++i) {
+      const int64_t in = x.dim(i + 1).size(), span = conv.Span(i, filter.dim(i));
+      const auto out = ops::WindowOutput(Dim(in), span, conv.stride[i], conv.pads[i]);
+      if (!out.ok() || !out->concrete()) return std::nullopt;
+      layer.in[i] = in;
+      layer.out[i] = out->size();
+      layer.taps[i] = filter.dim(i);
+      layer.stride[i] = conv.stride[i];
+      layer.dilation[i] = conv.dilation[i];
+      layer.low[i] = ops::PadLow(in, out->size(), span, conv.stride[i], conv.pads[i]);
+      // As a library counts that pads both sides alike.
+      layer.uneven =
+          layer.uneven || (in + 2 * layer.low[i] - span) / conv.stride[i] + 1 != out->size();
+    }
+    return layer.YRow() == 0 ? std::nullopt : std::optional(layer);
+  }
+
   const ops::ConvNd conv_;
   const Epilogue epilogue_;
   const Precision precision_;
   std::vector<Tensor> weights_;
+  std::optional<VendorLayer> layer_;
 };
 
 // One dim of a phase: outputs o = r - low + stride * q, for `count` q from first_q on, read the

@@ -48,11 +48,14 @@ class MatMul final : public DeviceKernel {
     } else {
       weights_.push_back(Packed(b.as<float>(), b.elements() / (k * n), k, n));
     }
+    if (b.elements() == k * n && !transposed_.a && precision_ == Precision::kFloat32)
+      layer_ = VendorLayer{.k = k, .n = n, .line = FactorColumns(n)};
   }
 
   absl::Span<const Tensor> Weights() const override { return weights_; }
   std::string Route() const override { return RouteOf(precision_); }
   bool NeedsInput(int i) const override { return i != 1 || weights_.empty(); }
+  std::optional<VendorLayer> Layer() const override { return layer_; }
 
   void Emit(const DeviceAddresses& addresses, std::vector<Launch>* launches) const override {
     const Shape &a = addresses.in(0).shape, &b = addresses.in(1).shape, &c = addresses.out(0).shape;
@@ -113,6 +116,7 @@ class MatMul final : public DeviceKernel {
   const Epilogue epilogue_;
   const Precision precision_;
   std::vector<Tensor> weights_;
+  std::optional<VendorLayer> layer_;
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMatMul(const KernelArgs& args) {

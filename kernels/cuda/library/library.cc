@@ -60,6 +60,8 @@ int DeviceProperties(int device, FloeCudaDevice* properties) {
   return 0;
 }
 
+int UseDevice(int device) { return Report(cudaSetDevice(device)); }
+
 int Memory(int device, uint64_t* free_bytes, uint64_t* total_bytes) {
   return On(device, [&] {
     size_t free = 0, total = 0;
@@ -152,6 +154,26 @@ int AddCopyToHost(int device, FloeCudaGraph graph, const FloeCudaNode* after, ui
   });
 }
 
+int AddGraph(int device, FloeCudaGraph graph, const FloeCudaNode* after, uint64_t after_count,
+             FloeCudaGraph inner, FloeCudaNode* node) {
+  return On(device, [&] {
+    return cudaGraphAddChildGraphNode(reinterpret_cast<cudaGraphNode_t*>(node), Graph(graph),
+                                      Nodes(after), after_count, Graph(inner));
+  });
+}
+
+// Calls of other threads that are unsafe while a stream is captured do not spoil it.
+int BeginCapture(int device, FloeCudaStream stream) {
+  return On(device, [&] {
+    return cudaStreamBeginCapture(Stream(stream), cudaStreamCaptureModeThreadLocal);
+  });
+}
+int EndCapture(int device, FloeCudaStream stream, FloeCudaGraph* graph) {
+  return On(device, [&] {
+    return cudaStreamEndCapture(Stream(stream), reinterpret_cast<cudaGraph_t*>(graph));
+  });
+}
+
 int Instantiate(int device, FloeCudaGraph graph, FloeCudaExec* exec) {
   return On(device, [&] {
     return cudaGraphInstantiate(reinterpret_cast<cudaGraphExec_t*>(exec), Graph(graph), 0);
@@ -189,6 +211,7 @@ FloeCudaLibrary MakeTable() {
   table.versions = Versions;
   table.device_count = DeviceCount;
   table.device_properties = DeviceProperties;
+  table.use_device = UseDevice;
   table.memory = Memory;
   table.load_kernel = LoadKernel;
   table.allocate = Allocate;
@@ -205,6 +228,9 @@ FloeCudaLibrary MakeTable() {
   table.add_kernel = AddKernel;
   table.add_copy_to_device = AddCopyToDevice;
   table.add_copy_to_host = AddCopyToHost;
+  table.add_graph = AddGraph;
+  table.begin_capture = BeginCapture;
+  table.end_capture = EndCapture;
   table.instantiate = Instantiate;
   table.destroy_exec = DestroyExec;
   table.upload = Upload;
