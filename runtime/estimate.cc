@@ -70,24 +70,60 @@ double DeviceMicros(const Plan& plan, int64_t rows) {
   return micros;
 }
 
+struct WorkMicros {
+  double host = 0, device = 0;
+};
+
+WorkMicros WorkOfRun(const Plan& plan, int64_t rows);
+
+bool IsOnDevice(const Step& step) { return step.programs->front()->on_device() != nullptr; }
+
 // Of an island where it is computed; nothing where only a run tells its shapes.
-std::optional<double> IslandMicros(const Plan& plan, const Step& step, int64_t rows) {
+std::optional<WorkMicros> IslandWork(const Plan& plan, const Step& step, int64_t rows) {
   const auto nested = BindAhead(plan, step, 0, rows);
   if (!nested.ok()) return std::nullopt;
-  return step.programs->front()->on_device() != nullptr ? DeviceMicros(*nested->plan, nested->rows)
-                                                        : RunMicros(*nested->plan, nested->rows);
+  if (IsOnDevice(step)) return WorkMicros{0, DeviceMicros(*nested->plan, nested->rows)};
+  return WorkOfRun(*nested->plan, nested->rows);
+}
+
+WorkMicros WorkOfRun(const Plan& plan, int64_t rows) {
+  WorkMicros sum;
+  for (const Step& step : plan.steps()) {
+    const auto island =
+        IsIsland(plan, step) ? IslandWork(plan, step, rows) : std::optional<WorkMicros>();
+    if (island.has_value()) {
+      sum.host += island->host;
+      sum.device += island->device;
+    } else {
+      sum.host +=
+          MicrosOf(plan, step, TypesOf(plan, step.inputs), TypesOf(plan, step.outputs), rows);
+    }
+  }
+  return sum;
+}
+
+WorkMicros WorkOfStep(const ObservedStep& observed) {
+  const Step& step = observed.plan->steps()[observed.step];
+  // The host's steps of an island are observed by themselves.
+  if (IsIsland(*observed.plan, step) && IsOnDevice(step)) {
+    if (const auto work = IslandWork(*observed.plan, step, observed.rows)) return *work;
+  }
+  return {MicrosOf(*observed.plan, step, TypesOf(observed.slots, step.inputs),
+                   TypesOf(observed.slots, step.outputs), observed.rows),
+          0};
 }
 
 }  // namespace
 
 double StepMicros(const ObservedStep& observed) {
-  const Step& step = observed.plan->steps()[observed.step];
-  // The host's steps of an island are observed by themselves.
-  if (IsIsland(*observed.plan, step) && step.programs->front()->on_device() != nullptr) {
-    if (const auto micros = IslandMicros(*observed.plan, step, observed.rows)) return *micros;
-  }
-  return MicrosOf(*observed.plan, step, TypesOf(observed.slots, step.inputs),
-                  TypesOf(observed.slots, step.outputs), observed.rows);
+  const WorkMicros work = WorkOfStep(observed);
+  return work.host + work.device;
+}
+
+void RunEstimate::StepEnds(const ObservedStep& step) {
+  const WorkMicros work = WorkOfStep(step);
+  host_ += work.host;
+  device_ += work.device;
 }
 
 bool WorkIsKnown(const Plan& plan) {
@@ -97,16 +133,9 @@ bool WorkIsKnown(const Plan& plan) {
          });
 }
 
-double RunMicros(const Plan& plan, int64_t rows) {
-  double micros = 0;
-  for (const Step& step : plan.steps()) {
-    const auto island =
-        IsIsland(plan, step) ? IslandMicros(plan, step, rows) : std::optional<double>();
-    micros += island.has_value() ? *island
-                                 : MicrosOf(plan, step, TypesOf(plan, step.inputs),
-                                            TypesOf(plan, step.outputs), rows);
-  }
-  return micros;
+double RunMicros(const Plan& plan, int64_t rows, int threads) {
+  const WorkMicros work = WorkOfRun(plan, rows);
+  return work.host / threads + work.device;
 }
 
 }  // namespace floe

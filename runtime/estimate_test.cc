@@ -31,6 +31,7 @@ TEST(Estimate, GrowsWithRows) {
   const auto plan = PlanOf(Dense(256, 256), Shape({1, 256}));
   EXPECT_TRUE(WorkIsKnown(*plan));
   const double few = RunMicros(*plan, 64), many = RunMicros(*plan, 640);
+  EXPECT_NEAR(RunMicros(*plan, 64, 4), few / 4, 1e-6);
   EXPECT_GT(few, 0);
   EXPECT_NEAR(many / few, 10, 1.5);
   EXPECT_EQ(RunMicros(*PlanOf(Dense(256, 256), Shape({1, 256})), 64), few);

@@ -55,10 +55,11 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
   return absl::OkStatus();
 }
 
-absl::Status ExecContext::PrepareIslands(const Plan* plan, absl::Span<const int64_t> rows) {
+absl::Status ExecContext::PrepareIslands(std::shared_ptr<const Plan> plan,
+                                         absl::Span<const int64_t> rows) {
   const DefaultMemory memory(memory_);
   frame_->Unbind();
-  return memory.Explain(CatchOutOfMemory([&] { return islands_->Prepare(plan, rows); }));
+  return memory.Explain(CatchOutOfMemory([&] { return islands_->Prepare(std::move(plan), rows); }));
 }
 
 const TensorView& ExecContext::Input(int i) { return frame_->Input(i); }

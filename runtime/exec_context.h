@@ -36,10 +36,11 @@ class ExecContext {
 
   // Makes what the plan's islands need on their device for runs of so many rows: memory, and a CUDA
   // graph for each number. A run of other rows is one of the next larger number, where rows are
-  // independent. Null: for plans that will come, the numbers alone. What Prepare made current is to
+  // independent. Otherwise small numbers have graphs too. Null: for plans that will come, the
+  // numbers alone. What Prepare made current is to
   // be prepared again. RESOURCE_EXHAUSTED when memory is short, of the device or the host; other
   // errors of the device where the host may not compute instead.
-  absl::Status PrepareIslands(const Plan* plan, absl::Span<const int64_t> rows);
+  absl::Status PrepareIslands(std::shared_ptr<const Plan> plan, absl::Span<const int64_t> rows);
 
   // The memory of input i, which the caller now fills (rows * bytes per row). Has no place for
   // strings: these are bound.

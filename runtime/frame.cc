@@ -18,15 +18,18 @@ constexpr bool kDebugBuild = false;
 constexpr bool kDebugBuild = true;
 #endif
 
-// The plan's only step with subgraphs, where that is an island; else null.
-const Step* OnlyIsland(const Plan& plan) {
-  const Step* island = nullptr;
+bool IsIslandStep(const Plan& plan, const Step& step) {
+  return step.programs != nullptr && plan.graph().node(step.node).op->name == "OnDevice";
+}
+
+// Whether the plan's only step with subgraphs is an island.
+bool HasOneIslandAlone(const Plan& plan) {
+  int with_programs = 0, islands = 0;
   for (const Step& step : plan.steps()) {
-    if (step.programs == nullptr) continue;
-    if (island != nullptr || plan.graph().node(step.node).op->name != "OnDevice") return nullptr;
-    island = &step;
+    with_programs += step.programs != nullptr ? 1 : 0;
+    islands += IsIslandStep(plan, step) ? 1 : 0;
   }
-  return island;
+  return with_programs == 1 && islands == 1;
 }
 
 }  // namespace
@@ -59,18 +62,29 @@ bool Frame::PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const L
 }
 
 void Frame::StageInputs() {
+  if (islands_->empty()) return;
   const Plan& plan = *memory_.plan();
-  const Step* const island = islands_->empty() ? nullptr : OnlyIsland(plan);
-  if (island == nullptr) return;
-  const auto nested = BindAhead(plan, *island, 0, memory_.rows());
+  if (!HasOneIslandAlone(plan) && !islands_->StagesApart(plan, memory_.rows())) return;
+  std::vector<bool> staged(plan.input_types().size());
+  for (const Step& step : plan.steps()) {
+    if (IsIslandStep(plan, step)) StageInputsOf(step, &staged);
+  }
+}
+
+// What an island before it reads too, is copied on from there.
+void Frame::StageInputsOf(const Step& island, std::vector<bool>* staged) {
+  const Plan& plan = *memory_.plan();
+  const auto nested = BindAhead(plan, island, 0, memory_.rows());
   const IslandRun* const run = nested.ok() ? islands_->FindMade(*nested) : nullptr;
   if (run == nullptr) return;
-  for (size_t k = 0; k < island->inputs.size(); ++k) {
+  for (size_t k = 0; k < island.inputs.size(); ++k) {
     for (size_t i = 0; i < plan.input_types().size(); ++i) {
       const int input = static_cast<int>(i);
-      if (plan.input_slot(input) != island->inputs[k] || run->staged(k) == nullptr) continue;
+      if (plan.input_slot(input) != island.inputs[k] || run->staged(k) == nullptr || (*staged)[i])
+        continue;
       memory_.StageInput(input, run->staged(k));
       static_.ShowInput(memory_, input);
+      (*staged)[i] = true;
     }
   }
 }

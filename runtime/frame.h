@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "runtime/control_flow.h"
@@ -33,8 +34,8 @@ class Frame {
   // Prepares the plan at hand once more and returns true, when it was bound to inputs of these
   // shapes, and to these lists; saves looking the plan up.
   bool PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists);
-  // Of the plan at hand: inputs lie where its island copies them from, where it has one island for
-  // which all is prepared, and until that is prepared anew. BindInput still says otherwise.
+  // Of the plan at hand: inputs lie where its islands copy them from, where all is prepared for
+  // them, and until that is prepared anew. BindInput still says otherwise.
   void StageInputs();
   // No input is fed, and none is staged.
   void Unbind();
@@ -57,6 +58,7 @@ class Frame {
  private:
   // Frees every value, the frames of subgraphs, and an arena that is more than small.
   void Drop();
+  void StageInputsOf(const Step& island, std::vector<bool>* staged);
   absl::Status RunSteps(ThreadPool* threads);
   absl::Status RunStep(const StepRun& run);
 

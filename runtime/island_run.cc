@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<IslandRun>> IslandRun::Make(Parts parts, int64_t 
 }
 
 void IslandRun::PlaceStaging() {
-  std::byte* at = parts_.place.staging->data();
+  std::byte* at = parts_.place.staging->data() + parts_.place.staging_at;
   const size_t inputs = parts_.plan->input_types().size();
   ForEachStaged(*parts_.plan, rows_, [&](size_t bytes) {
     std::vector<std::byte*>& staged = staged_.size() < inputs ? staged_ : outputs_;

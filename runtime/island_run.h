@@ -17,8 +17,9 @@ namespace floe {
 // What all runs of one worker share, because it makes one at a time.
 struct IslandPlace {
   std::shared_ptr<const cuda::Stream> stream;
-  std::shared_ptr<const cuda::DeviceBuffer> arena;    // IslandRun::ArenaBytes, or more
-  std::shared_ptr<const cuda::PinnedBuffer> staging;  // IslandRun::StagingBytes, or more
+  std::shared_ptr<const cuda::DeviceBuffer> arena;  // IslandRun::ArenaBytes, or more
+  std::shared_ptr<const cuda::PinnedBuffer> staging;
+  size_t staging_at = 0;  // IslandRun::StagingBytes from there on are the run's
 };
 
 // Constants that follow from a plan's shapes, on its device. Threading: immutable, any thread.

@@ -14,38 +14,47 @@ constexpr size_t kMostUnprepared = 16;
 
 }  // namespace
 
-absl::Status IslandRuns::Prepare(const Plan* plan, absl::Span<const int64_t> rows) {
+absl::Status IslandRuns::Prepare(std::shared_ptr<const Plan> plan, absl::Span<const int64_t> rows) {
   sizes_.insert(rows.begin(), rows.end());
-  std::vector<Island> islands;
-  bool on_host = true;
-  for (const int64_t count : rows)
-    if (plan != nullptr) Collect(*plan, count, &islands, &on_host);
-  if (const auto before = prepared_.find(plan); before != prepared_.end()) {
-    Forget(before->second);
+  if (plan == nullptr) return absl::OkStatus();
+  PreparedPlan prepared;
+  prepared.asked.insert(rows.begin(), rows.end());
+  if (const auto before = prepared_.find(plan.get()); before != prepared_.end()) {
+    if (before->second.asked == prepared.asked) return absl::OkStatus();
+    Forget(before->second.islands);
     prepared_.erase(before);
   }
-  if (islands.empty()) return absl::OkStatus();
-  for (const Island& island : islands) {
+  if (prepared_.size() >= kMostPlans) return absl::OkStatus();
+  Collected collected;
+  for (const int64_t count : rows) Collect(*plan, count, &collected);
+  if (collected.islands.empty()) return absl::OkStatus();
+  prepared.rows = prepared.asked;
+  prepared.separate = CollectSmall(*plan, &prepared.rows, &collected);
+  for (const Island& island : collected.islands) {
     PlanRuns& runs = RunsOf(island.nested.plan);
     runs.weights = island.weights;
     Entry& entry = runs.by_rows[island.nested.rows];
     entry.name = island.name;
     entry.prepared = true;
   }
-  absl::Status made = Reserve(islands.front().weights->device(), nullptr, 0);
+  const std::shared_ptr<cuda::Device> device = collected.islands.front().weights->device();
+  absl::Status made = Reserve(device, nullptr, 0);
   if (made.ok()) made = MakePrepared();
-  const bool known = made.ok() || (on_host && !absl::IsResourceExhausted(made));
-  if (known) {
-    prepared_[plan] = std::move(islands);
+  if (made.ok() || (collected.on_host && !absl::IsResourceExhausted(made))) {
+    prepared.islands = std::move(collected.islands);
+    prepared.complete = collected.complete;
+    const Plan* const key = plan.get();
+    prepared.plan = std::move(plan);
+    prepared_[key] = std::move(prepared);
     return absl::OkStatus();
   }
-  Forget(islands);
+  Forget(collected.islands);
+  // What other plans have is made again, as far as that succeeds.
+  if (!prepared_.empty() && Reserve(device, nullptr, 0).ok()) (void)MakePrepared();
   return made;
 }
 
-// `on_host` is cleared by an island that the host may not compute.
-void IslandRuns::Collect(const Plan& plan, int64_t rows, std::vector<Island>* islands,
-                         bool* on_host) const {
+void IslandRuns::Collect(const Plan& plan, int64_t rows, Collected* collected) const {
   for (const Step& step : plan.steps()) {
     for (size_t i = 0; step.programs != nullptr && i < step.programs->size(); ++i) {
       const Node& node = plan.graph().node(step.node);
@@ -53,16 +62,31 @@ void IslandRuns::Collect(const Plan& plan, int64_t rows, std::vector<Island>* is
       const bool is_island = node.op->name == "OnDevice";
       if (is_island && program.on_device() == nullptr) continue;
       const auto nested = BindAhead(plan, step, i, rows);
-      if (!nested.ok()) continue;  // what a run does with it is the run's
+      if (!nested.ok()) {  // what a run does with it is the run's
+        collected->complete = false;
+        continue;
+      }
       if (!is_island) {
-        Collect(*nested->plan, nested->rows, islands, on_host);
+        Collect(*nested->plan, nested->rows, collected);
         continue;
       }
       if (!IslandRun::Covers(*nested->plan)) continue;
-      *on_host &= program.on_host() != nullptr;
-      islands->push_back({node.name, *nested, program.on_device()});
+      collected->on_host &= program.on_host() != nullptr;
+      collected->islands.push_back({node.name, *nested, program.on_device()});
     }
   }
+}
+
+// Where an island's rows are not separate, no graph is one for fewer rows. Returns whether all are.
+bool IslandRuns::CollectSmall(const Plan& plan, std::set<int64_t>* rows, Collected* collected) {
+  const bool separate =
+      std::all_of(collected->islands.begin(), collected->islands.end(),
+                  [this](const Island& island) { return RunsOf(island.nested.plan).separate; });
+  if (separate || !plan.has_rows()) return separate;
+  const int64_t most = std::min(kMostSmall, *rows->rbegin());
+  for (int64_t count = 1; count <= most; ++count)
+    if (rows->insert(count).second) Collect(plan, count, collected);
+  return false;
 }
 
 IslandRuns::PlanRuns& IslandRuns::RunsOf(const std::shared_ptr<const Plan>& plan) {
@@ -75,6 +99,8 @@ IslandRuns::PlanRuns& IslandRuns::RunsOf(const std::shared_ptr<const Plan>& plan
 
 int64_t IslandRuns::RoundUp(const PlanRuns& runs, int64_t rows) const {
   if (!runs.separate || rows == 0) return rows;
+  for (auto entry = runs.by_rows.lower_bound(rows); entry != runs.by_rows.end(); ++entry)
+    if (entry->second.prepared) return entry->first;
   const auto size = sizes_.lower_bound(rows);
   return size == sizes_.end() ? rows : *size;
 }
@@ -84,6 +110,13 @@ IslandRun* IslandRuns::FindMade(const NestedPlan& nested) {
   if (runs == plans_.end()) return nullptr;
   const auto entry = runs->second.by_rows.find(RoundUp(runs->second, nested.rows));
   return entry == runs->second.by_rows.end() ? nullptr : entry->second.run.get();
+}
+
+bool IslandRuns::StagesApart(const Plan& plan, int64_t rows) const {
+  const auto found = prepared_.find(&plan);
+  if (found == prepared_.end() || !found->second.complete) return false;
+  const PreparedPlan& prepared = found->second;
+  return prepared.rows.contains(rows) || (prepared.separate && rows <= *prepared.rows.rbegin());
 }
 
 absl::StatusOr<IslandRun*> IslandRuns::Find(const Island& island) {
@@ -108,18 +141,22 @@ absl::Status IslandRuns::Reserve(const std::shared_ptr<cuda::Device>& device, co
     place_ = {};
   }
   size_t arena = 0, staging = 0;
-  const auto need = [&](const Plan& plan, int64_t count) {
-    arena = std::max(arena, IslandRun::ArenaBytes(plan, count));
-    staging = std::max(staging, IslandRun::StagingBytes(plan, count));
-  };
-  if (runs != nullptr) need(*runs->plan, rows);
-  for (const auto& [plan, other] : plans_) {
-    for (const auto& [count, entry] : other.by_rows)
-      if (entry.prepared) need(*other.plan, count);
+  bool laid_out = true;
+  if (runs != nullptr) {
+    arena = IslandRun::ArenaBytes(*runs->plan, rows);
+    staging = IslandRun::StagingBytes(*runs->plan, rows);
   }
-  if (place_.stream != nullptr && arena <= place_.arena->size() &&
+  for (const auto& [plan, other] : plans_) {
+    for (const auto& [count, entry] : other.by_rows) {
+      if (!entry.prepared) continue;
+      arena = std::max(arena, IslandRun::ArenaBytes(*other.plan, count));
+      laid_out &= IslandRun::StagingBytes(*other.plan, count) <= other.staging_bytes;
+    }
+  }
+  if (place_.stream != nullptr && laid_out && arena <= place_.arena->size() &&
       staging <= place_.staging->size())
     return absl::OkStatus();
+  staging = std::max(staging, LayOutStaging());
   auto made = MakePlace(device, arena, staging);
   if (absl::IsResourceExhausted(made.status()) && place_.arena != nullptr) {
     DropRuns();
@@ -130,6 +167,22 @@ absl::Status IslandRuns::Reserve(const std::shared_ptr<cuda::Device>& device, co
   DropRuns();
   place_ = *std::move(made);
   return absl::OkStatus();
+}
+
+// Returns how much staging all prepared islands have together.
+size_t IslandRuns::LayOutStaging() {
+  size_t end = 0;
+  for (auto& [plan, runs] : plans_) {
+    runs.staging_at = end;
+    runs.staging_bytes = 0;
+    for (const auto& [count, entry] : runs.by_rows) {
+      if (entry.prepared)
+        runs.staging_bytes =
+            std::max(runs.staging_bytes, IslandRun::StagingBytes(*runs.plan, count));
+    }
+    end += runs.staging_bytes;
+  }
+  return end;
 }
 
 // Keeps of the present one what is large enough.
@@ -156,9 +209,11 @@ absl::Status IslandRuns::Make(PlanRuns* runs, int64_t rows) {
     FLOE_ASSIGN_OR_RETURN(runs->constants, IslandRun::MakeConstants(*runs->plan, *runs->weights));
   }
   Entry& entry = runs->by_rows[rows];
-  FLOE_ASSIGN_OR_RETURN(
-      entry.run,
-      IslandRun::Make({entry.name, runs->plan, runs->weights, runs->constants, place_}, rows));
+  IslandPlace place = place_;
+  place.staging_at = entry.prepared ? runs->staging_at : 0;
+  FLOE_ASSIGN_OR_RETURN(entry.run, IslandRun::Make({entry.name, runs->plan, runs->weights,
+                                                    runs->constants, std::move(place)},
+                                                   rows));
   return absl::OkStatus();
 }
 

@@ -143,12 +143,12 @@ class VariantWarmer {
     if (absl::Status s = RunFirst(*plan, &cost.curve, report); !s.ok()) {
       FLOE_RETURN_IF_ERROR(Skip(report, std::string(s.message())));
       cost.max_rows = std::min(kRowsOfGuesses, options_.max_rows);
-      return options_.trial ? absl::OkStatus() : PrepareIslands(**plan, known, &cost, report);
+      return options_.trial ? absl::OkStatus() : PrepareIslands(*plan, known, &cost, report);
     }
     cost.why_not_batchable = (*plan)->why_not_batchable();
     if (!options_.trial) {
       Choose(**plan, known, &cost);
-      FLOE_RETURN_IF_ERROR(PrepareIslands(**plan, known, &cost, report));
+      FLOE_RETURN_IF_ERROR(PrepareIslands(*plan, known, &cost, report));
       WarmFrom(0, cost, *plan, options_, executor_);
     }
     report->costs.push_back(std::move(cost));
@@ -176,15 +176,16 @@ class VariantWarmer {
 
   // On all slots. Where rows are chosen, batches are smaller if a device has no room for them. Of
   // guessed shapes nothing is made.
-  absl::Status PrepareIslands(const Plan& plan, bool known, RunCost* cost, WarmUpReport* report) {
+  absl::Status PrepareIslands(const std::shared_ptr<const Plan>& plan, bool known, RunCost* cost,
+                              WarmUpReport* report) {
     int64_t most = 1;
-    if (plan.has_rows()) most = cost->max_rows > 0 ? cost->max_rows : options_.max_rows;
+    if (plan->has_rows()) most = cost->max_rows > 0 ? cost->max_rows : options_.max_rows;
     const int64_t wanted = most;
     while (true) {
       const std::vector<int64_t> sizes = SizesOfRuns(executor_->options().allowed_rows, most);
       absl::Status made;
       for (int slot = 0; slot < executor_->slots() && made.ok(); ++slot)
-        made = executor_->context(slot).PrepareIslands(known ? &plan : nullptr, sizes);
+        made = executor_->context(slot).PrepareIslands(known ? plan : nullptr, sizes);
       if (made.ok()) break;
       if (!options_.choose_rows || most == 1 || !absl::IsResourceExhausted(made))
         return Annotate(made, absl::StrCat("warm-up of signature '", name_, "'"));
@@ -225,20 +226,18 @@ class VariantWarmer {
     FLOE_ASSIGN_OR_RETURN(const Duration took,
                           RunZeros(variant_, plan, rows, options_.limits, context));
     report->slowest = std::max(report->slowest, took);
-    if (curve != nullptr) curve->Add(rows, OfThreads(estimate.micros()));
+    if (curve != nullptr) curve->Add(rows, estimate.micros(Threads()));
     return absl::OkStatus();
   }
 
   void Estimate(const Plan& plan, CostCurve* curve) const {
     const int64_t most = LargestBatch(plan);
     for (int64_t rows = 1; rows < most; rows *= kEstimateEvery)
-      curve->Add(rows, OfThreads(RunMicros(plan, rows)));
-    curve->Add(most, OfThreads(RunMicros(plan, most)));
+      curve->Add(rows, RunMicros(plan, rows, Threads()));
+    curve->Add(most, RunMicros(plan, most, Threads()));
   }
 
-  double OfThreads(double core_micros) const {
-    return core_micros / executor_->context(0).pool().threads();
-  }
+  int Threads() const { return executor_->context(0).pool().threads(); }
 
   // In rows; where they are chosen, a power of two whose arena is allowed, or the most allowed.
   int64_t LargestBatch(const Plan& plan) const {
@@ -258,6 +257,22 @@ class VariantWarmer {
   PlanExecutor* executor_;
   const WarmUpOptions& options_;
 };
+
+}  // namespace
+
+namespace {
+
+// Graphs of devices for the shapes of a request that was recorded, in any number of rows. Where
+// there is no room, its run makes what it needs.
+void PrepareShapes(const Binding& binding, PlanExecutor* executor) {
+  int64_t most = 1;
+  if (binding.plan->has_rows())
+    most = std::max<int64_t>(1, binding.max_rows > 0 ? binding.max_rows : binding.rows);
+  const std::vector<int64_t> sizes = SizesOfRuns(executor->options().allowed_rows, most);
+  for (int slot = 0; slot < executor->slots(); ++slot) {
+    if (!executor->context(slot).PrepareIslands(binding.plan, sizes).ok()) return;
+  }
+}
 
 }  // namespace
 
@@ -316,6 +331,7 @@ absl::Status WarmUpWith(const Inference& asked, int64_t times, const WarmUpLimit
   const Binding& binding = whole.binding;
   const int64_t part_rows =
       binding.splittable ? std::max<int64_t>(1, binding.max_rows) : binding.rows;
+  PrepareShapes(binding, executor);
   for (int slot = 0; slot < executor->slots(); ++slot) {
     for (int64_t run = 0; run < times; ++run) {
       int64_t row = 0;

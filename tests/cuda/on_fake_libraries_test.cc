@@ -159,7 +159,7 @@ TEST_F(OnFakeLibraries, AProductIsComputedByCublasLtWithTheSameBitsInEveryBatch)
   EXPECT_EQ(layers[0].route, "cublaslt, algorithm 0") << layers[0].why_not;
   ExecContext context;
   const std::vector<int64_t> sizes = {1, 2, 4, 8, 16, 32, 64};
-  ASSERT_TRUE(context.PrepareIslands((*compiled->Bind({Shape({1, kIn})})).get(), sizes).ok());
+  ASSERT_TRUE(context.PrepareIslands(*compiled->Bind({Shape({1, kIn})}), sizes).ok());
   const int64_t made = fake_cuda_made();
   const int calls = fake_cublaslt()->calls;
   const Tensor x = RowsOf(Shape({50, kIn}));
@@ -269,7 +269,7 @@ TEST_F(OnFakeLibraries, AWorkspaceIsMemoryOfTheArena) {
     EXPECT_THAT(LayersOf(*compiled)[0].route, StartsWith("cublaslt"));
     const int64_t before = device_->budget().in_use();
     ExecContext context;
-    EXPECT_TRUE(context.PrepareIslands((*compiled->Bind({Shape({1, kIn})})).get(), {1, 4}).ok());
+    EXPECT_TRUE(context.PrepareIslands(*compiled->Bind({Shape({1, kIn})}), {1, 4}).ok());
     EXPECT_EQ(device_->budget().in_use(), static_cast<int64_t>(fake_cuda_used()));
     const Tensor x = RowsOf(Shape({4, kIn}));
     ExpectRowsKeepTheirBits(*compiled, x, &context);
@@ -288,12 +288,11 @@ TEST_F(OnFakeLibraries, ACallThatFailsWhenAGraphIsMadeIsAnErrorOfTheLoad) {
   const auto compiled = OnDevice(DenseNet());
   fake_cublaslt()->behaviour = FAKE_VENDOR_FAILS;
   ExecContext context;
-  const absl::Status made =
-      context.PrepareIslands((*compiled->Bind({Shape({1, kIn})})).get(), {1, 2});
+  const absl::Status made = context.PrepareIslands(*compiled->Bind({Shape({1, kIn})}), {1, 2});
   EXPECT_TRUE(absl::IsInternal(made)) << made;
   EXPECT_THAT(std::string(made.message()), HasSubstr("cuda:0: cublasLtMatmul"));
   fake_cublaslt()->behaviour = FAKE_VENDOR_RIGHT;
-  EXPECT_TRUE(context.PrepareIslands((*compiled->Bind({Shape({1, kIn})})).get(), {1, 2}).ok());
+  EXPECT_TRUE(context.PrepareIslands(*compiled->Bind({Shape({1, kIn})}), {1, 2}).ok());
 }
 
 // From the proof to the answer.
@@ -305,8 +304,7 @@ TEST_F(OnFakeLibraries, AFailedCallOfCudaIsAnErrorOrARightAnswer) {
     FLOE_ASSIGN_OR_RETURN(const auto compiled,
                           CompiledSignature::Compile(t.graph, t.signature, {.islands = islands}));
     ExecContext context;
-    FLOE_RETURN_IF_ERROR(
-        context.PrepareIslands((*compiled->Bind({Shape({1, kIn})})).get(), {1, 4}));
+    FLOE_RETURN_IF_ERROR(context.PrepareIslands(*compiled->Bind({Shape({1, kIn})}), {1, 4}));
     return RunRows(*compiled, x, &context);
   };
   const auto reset = [&] { Open({.cublaslt = true, .cublaslt_file = kBlasFile}); };

@@ -38,6 +38,17 @@ TestGraph RowNet() {
   return t;
 }
 
+// An island, a step of the host, and another island, which read the same input.
+TestGraph TwoIslandsNet() {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
+  const ValueRef a = t.Op("Tanh", "a", {Product4(&t, "p", x)});
+  const ValueRef host = t.Op("Cumsum", "host", {a, t.Int("axis", 1)});
+  t.Output(t.Op("Add", "sum", {Product4(&t, "q", host), x}));
+  t.Output(a);
+  return t;
+}
+
 // The sum of all rows, which each gets.
 TestGraph MixedNet() {
   TestGraph t;
@@ -151,7 +162,7 @@ class OnFakeWorkers : public testing::Test {
     for (const SignatureTensor& input : compiled.signature().inputs)
       shapes.push_back(input.type.shape.rank() == 0 ? Shape() : Shape({1, 4}));
     FLOE_ASSIGN_OR_RETURN(const auto plan, compiled.Bind(shapes));
-    return context->PrepareIslands(plan.get(), rows);
+    return context->PrepareIslands(plan, rows);
   }
 
   std::shared_ptr<cuda::Device> device_;
@@ -236,11 +247,11 @@ TEST_F(OnFakeWorkers, WhereRowsMixEachNumberHasAGraphOfItsOwn) {
   ExecContext context;
   ASSERT_TRUE(PrepareFor(*compiled, {1, 4}, &context).ok());
   int64_t made = fake_cuda_made();
-  for (const int64_t rows : {1, 4, 3, 3}) {
+  for (const int64_t rows : {1, 4, 3, 2}) {
     const std::vector<Tensor> x = {Rows4(rows, 1)};
     ExpectEqual(RunOnce(*compiled, x, true, &context), Emulated(t, x));
   }
-  EXPECT_EQ(fake_cuda_made(), made + 1);  // of 3 rows, once
+  EXPECT_EQ(fake_cuda_made(), made) << "up to the largest number of rows, few have been prepared";
   made = fake_cuda_made();
   for (int64_t rows = 39; rows >= 5; --rows)
     ASSERT_TRUE(RunOnce(*compiled, {Rows4(rows, 1)}, true, &context).ok());
@@ -329,7 +340,8 @@ TEST_F(OnFakeWorkers, RowsAreGatheredWhereTheDeviceCopiesThemFrom) {
   EXPECT_TRUE(is_pinned(*compiled, 3, &context));
   EXPECT_TRUE(is_pinned(*compiled, 3, &context)) << "prepared again";
   EXPECT_FALSE(is_pinned(*compiled, 5, &context)) << "nothing is prepared for so many";
-  EXPECT_FALSE(is_pinned(*control, 3, &other)) << "other islands use the same memory";
+  EXPECT_TRUE(is_pinned(*control, 3, &other)) << "other islands use other memory";
+  EXPECT_FALSE(is_pinned(*control, 5, &other)) << "nothing is prepared for so many";
   for (const int64_t rows : {3, 5, 4}) {
     const std::vector<Tensor> x = {Rows4(rows, 1)};
     ExpectEqual(RunOnce(*compiled, x, /*bind=*/false, &context), Emulated(t, x));
@@ -340,6 +352,75 @@ TEST_F(OnFakeWorkers, RowsAreGatheredWhereTheDeviceCopiesThemFrom) {
   (void)context.Input(0);
   ASSERT_TRUE(PrepareFor(*compiled, {1, 4, 8}, &context).ok());
   EXPECT_EQ(context.Run().code(), absl::StatusCode::kInternal);
+}
+
+// What is staged for the second island is not what the first one writes.
+TEST_F(OnFakeWorkers, InputsOfSeveralIslandsAreStagedBeforeTheRun) {
+  const TestGraph t = TwoIslandsNet(), control = ControlNet();
+  const auto compiled = OnDevice(t), branches = OnDevice(control);
+  ExecContext context;
+  ASSERT_TRUE(PrepareFor(*compiled, {1, 4}, &context).ok());
+  ASSERT_TRUE(PrepareFor(*branches, {1, 2, 4}, &context).ok());
+  const int64_t made = fake_cuda_made();
+  for (const int64_t rows : {3, 4, 1, 2}) {
+    const std::vector<Tensor> x = {Rows4(rows, 1)};
+    const int64_t kernels = fake_cuda_kernels_run();
+    ExpectEqual(RunOnce(*compiled, x, /*bind=*/false, &context), Emulated(t, x));
+    EXPECT_GE(fake_cuda_kernels_run() - kernels, 4);
+    EXPECT_NE(fake_cuda_is_pinned(context.Input(0).data), 0);
+    const std::vector<Tensor> both = {x[0], Tensor::Scalar(DType::kBool, rows > 2)};
+    ExpectEqual(RunOnce(*branches, both, /*bind=*/false, &context), Emulated(control, both));
+  }
+  EXPECT_EQ(fake_cuda_made(), made);
+}
+
+// Of a model that leaves another dim open, as requests that were recorded have it.
+TEST_F(OnFakeWorkers, OtherShapesArePreparedToo) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), Dim::Unknown()});
+  t.Output(t.Op("Softmax", "y", {t.Op("Tanh", "a", {x})}));
+  const auto compiled = OnDevice(t);
+  ExecContext context;
+  for (const int64_t inner : {4, 6})
+    ASSERT_TRUE(context.PrepareIslands(*compiled->Bind({Shape({1, inner})}), {1, 2, 4}).ok());
+  const int64_t made = fake_cuda_made();
+  ASSERT_TRUE(context.PrepareIslands(*compiled->Bind({Shape({1, 6})}), {1, 2, 4}).ok());
+  for (const int64_t inner : {4, 6, 4}) {
+    for (const int64_t rows : {1, 3}) {
+      Tensor in = Tensor::Allocate(DType::kFloat32, Shape({rows, inner}));
+      for (int64_t i = 0; i < in.elements(); ++i)
+        static_cast<float*>(in.mutable_data())[i] = static_cast<float>(i % 7) / 3;
+      ExpectEqual(RunOnce(*compiled, {in}, /*bind=*/false, &context), Emulated(t, {in}));
+    }
+  }
+  EXPECT_EQ(fake_cuda_made(), made);
+}
+
+// As a signature of a model whose batches are smaller than another's.
+TEST_F(OnFakeWorkers, EachPlanHasItsOwnNumbersOfRows) {
+  const TestGraph t = RowNet(), other = TwoIslandsNet();
+  const auto compiled = OnDevice(t), another = OnDevice(other);
+  ExecContext context;
+  ASSERT_TRUE(PrepareFor(*compiled, {1, 2, 3}, &context).ok());
+  ASSERT_TRUE(PrepareFor(*another, {1, 2, 4}, &context).ok());
+  const int64_t made = fake_cuda_made();
+  const std::vector<Tensor> x = {Rows4(3, 1)};
+  ExpectEqual(RunOnce(*another, x, /*bind=*/false, &context), Emulated(other, x));
+  EXPECT_EQ(fake_cuda_made(), made);
+}
+
+// What has no room does not cost another plan what was prepared for it.
+TEST_F(OnFakeWorkers, AnotherPlanThatHasNoRoomLeavesWhatWasPrepared) {
+  const TestGraph t = RowNet();
+  Reset(uint64_t{1} << 16, 9, 0);
+  const auto compiled = OnDevice(t), another = OnDevice(TwoIslandsNet());
+  ExecContext context;
+  ASSERT_TRUE(PrepareFor(*compiled, {1, 4}, &context).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(PrepareFor(*another, {1, 1 << 12}, &context)));
+  const int64_t made = fake_cuda_made();
+  const std::vector<Tensor> x = {Rows4(3, 1)};
+  ExpectEqual(RunOnce(*compiled, x, /*bind=*/false, &context), Emulated(t, x));
+  EXPECT_EQ(fake_cuda_made(), made);
 }
 
 // Three workers, of whom two are on the device together: each stream has the copies and kernels of
@@ -421,6 +502,11 @@ TEST_F(OnFakeWorkers, RunsAreEstimatedByTheDevicesWork) {
   const auto plan = *compiled->Bind({Shape({1, 4})});
   EXPECT_TRUE(WorkIsKnown(*plan));
   const double one = RunMicros(*plan, 1), many = RunMicros(*plan, 1'000'000);
+  EXPECT_EQ(RunMicros(*plan, 1, 8), one) << "threads of the host do not help a device";
+  const auto mixed = *OnDevice(TwoIslandsNet())->Bind({Shape({1, 4})});
+  const double alone = RunMicros(*mixed, 64), shared = RunMicros(*mixed, 64, 8);
+  EXPECT_LT(shared, alone);
+  EXPECT_GT(shared, 2 * kDeviceRunMicros + 4 * kDeviceLaunchMicros);
   EXPECT_GT(one, kDeviceRunMicros + 2 * kDeviceLaunchMicros);
   EXPECT_LT(one, kDeviceRunMicros + 10 * kDeviceLaunchMicros);
   const double crossing = 3e6 * 4 * sizeof(float) / kCrossingBytes;  // x, and two outputs

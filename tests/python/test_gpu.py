@@ -37,8 +37,8 @@ def folder(tmp_path):
 
 
 @contextlib.contextmanager
-def start(folder, models, top="backend: cuda", **kwargs):
-    env = {"FLOE_CUDA_LIBRARY": LIBRARY, "FAKE_CUDA_FAIL_RUNS": str(folder / "fails"),
+def start(folder, models, top="backend: cuda", more_env=None, **kwargs):
+    env = {**(more_env or {}), "FLOE_CUDA_LIBRARY": LIBRARY, "FAKE_CUDA_FAIL_RUNS": str(folder / "fails"),
            "FAKE_CUDA_PROCESSES": str(folder / "processes"),
            "FAKE_CUDA_MADE": str(folder / "made")}
     server = Floed("--config", config(folder, models, top), env=env, **kwargs)
@@ -178,6 +178,19 @@ def test_nothing_is_made_on_the_device_after_the_load(folder):
             client.softmax("mnist_conv", x[:min(rows, 4)])
         assert made(folder) == before
         assert status(server)["server"]["backend"]["devices"][0]["memory_bytes"] == memory
+
+
+def test_libraries_compute_what_they_are_proven_to_compute(folder):
+    x = digits()[:5]
+    fakes = {"LD_LIBRARY_PATH": os.path.dirname(LIBRARY)}  # of cuBLASLt and cuDNN
+    with start(folder, {"mnist_beginner": []}, "gpu_libraries: all", fakes) as server, server.client() as client:
+        assert "is computed by cublaslt, algorithm 0" in server.log()
+        assert "cuBLASLt 13.0.2, cuDNN 9.19.0" in status(server)["server"]["backend"]["versions"]
+        before = made(folder)
+        together = client.softmax("mnist_beginner", x)
+        np.testing.assert_allclose(together, tensorflows_answer("mnist_beginner", x), rtol=1e-4, atol=1e-6)
+        assert np.concatenate([client.softmax("mnist_beginner", row[None]) for row in x]).tobytes() == together.tobytes()
+        assert made(folder) == before
 
 
 def test_batches_are_smaller_where_memory_is_short(folder):

@@ -12,10 +12,10 @@ namespace floe::cuda {
 
 // What computes a layer: `call`, for 1, 2, 4, ... up to most_rows rows at a time. Or nothing.
 struct ProvenCall {
-  std::shared_ptr<const VendorCall> call;  // null: `why_not`
+  std::shared_ptr<const VendorCall> call = nullptr;  // null: `why_not`
   int64_t most_rows = 0;
   uint64_t workspace_bytes = 0;  // that the largest needs
-  std::string why_not;
+  std::string why_not = {};
 };
 
 // For how many rows calls are proven: as many as four million numbers hold, at least one
