@@ -157,6 +157,7 @@ absl::Status Run(BenchOptions options, Context& context) {
   if (options.json) {
     PrintJson(options, results, context.out);
   } else {
+    PrintLibraries(model, context.out);
     PrintTable(options.measure, results, context.out);
   }
   return absl::OkStatus();

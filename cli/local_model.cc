@@ -91,11 +91,12 @@ absl::StatusOr<const Signature::Variant*> ChooseVariant(const Signature& signatu
 
 }  // namespace
 
-absl::Status UseDevice(const std::string& device, CompileOptions* options) {
+absl::Status UseDevice(const std::string& device, const std::string& libraries,
+                       CompileOptions* options) {
   const DeviceChoice choice = DeviceChoice::Parse(device).value_or(DeviceChoice{});
   if (choice.kind != DeviceChoice::Kind::kCuda) return absl::OkStatus();
   // Nobody limits what a tool allocates there.
-  cuda::Devices devices([](int64_t) { return int64_t{0}; });
+  cuda::Devices devices([](int64_t) { return int64_t{0}; }, cuda::VendorChoice::Named(libraries));
   FLOE_ASSIGN_OR_RETURN(auto opened, devices.Find(std::max(choice.index, 0)));
   options->islands = Placement{.device = DeviceKind::kCuda, .small = true, .on = std::move(opened)};
   return absl::OkStatus();

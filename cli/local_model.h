@@ -25,8 +25,9 @@ struct LocalOptions {
 };
 
 // For --device: `cpu`, `cuda` (the first) or `cuda:N`. Opens the device, and sends islands to it.
-// Errors say why there is none, and the way out.
-absl::Status UseDevice(const std::string& device, CompileOptions* options);
+// `libraries`: as of the server's key gpu_libraries. Errors say why there is none, and the way out.
+absl::Status UseDevice(const std::string& device, const std::string& libraries,
+                       CompileOptions* options);
 
 // A loaded file and one of its signatures.
 struct LocalModel {

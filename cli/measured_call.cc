@@ -86,6 +86,13 @@ void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
   command.add_flag("--by-position", options.by_position,
                    "Feed the arrays in the order of the signature");
   AddDeviceOption(command, options.device, kDeviceHelp);
+  command
+      .add_option(
+          "--gpu_libraries", options.gpu_libraries,
+          "Libraries of NVIDIA that may compute layers on a GPU: none, cublaslt, cudnn, all")
+      ->type_name("NAMES")
+      ->check(CLI::IsMember({"none", "cublaslt", "cudnn", "all"}))
+      ->capture_default_str();
   AddGemmOption(command, options.gemm);
   AddPrecisionOption(command, options.local.compile.kernels.precision)
       ->each([&options](const std::string&) { options.precision_given = true; });
@@ -97,7 +104,7 @@ absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options, std::ostream
   MeasuredModel model;
   LocalOptions local = options->local;
   FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options->gemm));
-  FLOE_RETURN_IF_ERROR(UseDevice(options->device, &local.compile));
+  FLOE_RETURN_IF_ERROR(UseDevice(options->device, options->gpu_libraries, &local.compile));
   if (!options->inputs.empty()) {
     FLOE_ASSIGN_OR_RETURN(model.arrays, ReadNpz(options->inputs));
   }
@@ -112,6 +119,14 @@ absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options, std::ostream
   options->threads = std::max(options->threads, 1);
   model.load_ms = Microseconds(MeasureClock::now() - start) / 1000;
   return model;
+}
+
+void PrintLibraries(const MeasuredModel& model, std::ostream& out) {
+  for (const IslandInfo& island : model.local.model->islands()) {
+    for (const LayerByLibrary& layer : island.by_library)
+      out << layer.node << ": "
+          << (layer.why_not.empty() ? layer.route : "floe's own kernel: " + layer.why_not) << "\n";
+  }
 }
 
 absl::StatusOr<std::vector<Tensor>> MeasuredInputs(const MeasureOptions& options,

@@ -20,7 +20,7 @@ struct MeasureOptions {
   std::string file;  // as of FindModelFile, or the name of a model that `target` serves
   std::string inputs;
   Target target;
-  std::string gemm = "auto", device = "cpu";
+  std::string gemm = "auto", device = "cpu", gpu_libraries = "none";
   LocalOptions local;  // but for `gemm`
   bool precision_given = false;
   int64_t unknown_dim = 0;  // 0: one that fits
@@ -45,6 +45,9 @@ struct MeasuredModel {
 // Sets the file, and the threads where the options leave them to a server. `notes` as of
 // FindModelFile.
 absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options, std::ostream& notes);
+
+// What became of the layers that libraries of the device were offered; a line each.
+void PrintLibraries(const MeasuredModel& model, std::ostream& out);
 
 // The inputs of a call of `batch` rows: the arrays, their rows repeated, or made-up values.
 // `batch` 0: the rows of the arrays, or 1.

@@ -82,6 +82,7 @@ absl::Status Run(ProfileOptions options, Context& context) {
     context.out << measure.file << ": batch " << batch << ", " << measure.threads
                 << " thread(s), gemm " << measure.gemm << ", " << Rounded(report.unobserved_us)
                 << " us a run without the profile\n";
+    PrintLibraries(model, context.out);
     PrintProfile(report, context.out);
   }
   return absl::OkStatus();

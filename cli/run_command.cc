@@ -47,7 +47,7 @@ absl::StatusOr<std::pair<std::string, Shape>> ParseShape(const std::string& text
 absl::Status Run(const RunOptions& options, Context& context) {
   LocalOptions local = options.local;
   FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options.gemm));
-  FLOE_RETURN_IF_ERROR(UseDevice(options.device, &local.compile));
+  FLOE_RETURN_IF_ERROR(UseDevice(options.device, "none", &local.compile));
   MatchOptions match;
   match.by_position = options.by_position;
   for (const std::string& text : options.shapes) {

@@ -76,6 +76,12 @@ TEST_F(OnFakeDevices, LostOnesGetNothing) {
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("lost"));
 }
 
+TEST_F(OnFakeDevices, VersionsNameThem) {
+  EXPECT_EQ(DescribeLibrary(),
+            "CUDA 13.0, driver 13.0\ncuda:0: Fake H100, compute capability 9.0\n"
+            "cuda:1: Fake H100, compute capability 9.0");
+}
+
 TEST_F(OnFakeDevices, OldOnesAreRefusedWithTheReason) {
   Reset(1, 6);
   const auto none = devices_.FindFreest();

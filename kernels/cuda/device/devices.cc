@@ -105,8 +105,17 @@ int64_t FreeBytes(const Device& device) {
 
 std::string DescribeLibrary() {
   const auto library = Library::Open();
-  if (library.ok()) return (*library)->Versions();
-  return absl::StrCat("no CUDA: ", std::string(library.status().message()));
+  if (!library.ok()) return absl::StrCat("no CUDA: ", std::string(library.status().message()));
+  std::string text = (*library)->Versions();
+  const absl::StatusOr<int> count = (*library)->CountDevices();
+  if (!count.ok()) return absl::StrCat(text, "\n", std::string(count.status().message()));
+  for (int i = 0; i < *count; ++i) {
+    FloeCudaDevice found = {};
+    if ((*library)->calls().device_properties(i, &found) == 0)
+      absl::StrAppend(&text, "\ncuda:", i, ": ", found.name, ", compute capability ", found.major,
+                      ".", found.minor);
+  }
+  return text;
 }
 
 }  // namespace floe::cuda

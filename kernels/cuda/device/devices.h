@@ -58,7 +58,8 @@ class Devices {
 // What can still be allocated of the device's limit, or of the device without one.
 int64_t FreeBytes(const Device& device);
 
-// "CUDA 13.0, driver 13.1", or why there is no library. For `--version`: opens no device.
+// "CUDA 13.0, driver 13.1", with a line for each device, or why there is no library, or none. For
+// `--version`: opens no device.
 std::string DescribeLibrary();
 
 }  // namespace floe::cuda
