@@ -12,6 +12,49 @@ namespace {
 
 constexpr size_t kMostUnprepared = 16;
 
+// The islands of a run.
+struct Collected {
+  std::vector<IslandRuns::Island> islands;
+  bool on_host = true;   // none is one that the host may not compute
+  bool complete = true;  // none is left out
+};
+
+void Collect(const Plan& plan, int64_t rows, Collected* collected) {
+  for (const Step& step : plan.steps()) {
+    for (size_t i = 0; step.programs != nullptr && i < step.programs->size(); ++i) {
+      const Node& node = plan.graph().node(step.node);
+      const CompiledSignature& program = *(*step.programs)[i];
+      const bool is_island = node.op->name == "OnDevice";
+      if (is_island && program.on_device() == nullptr) continue;
+      const auto nested = BindAhead(plan, step, i, rows);
+      if (!nested.ok()) {  // what a run does with it is the run's
+        collected->complete = false;
+        continue;
+      }
+      if (!is_island) {
+        Collect(*nested->plan, nested->rows, collected);
+        continue;
+      }
+      if (!IslandRun::Covers(*nested->plan)) continue;
+      collected->on_host &= program.on_host() != nullptr;
+      collected->islands.push_back({node.name, *nested, program.on_device()});
+    }
+  }
+}
+
+// Where an island's rows are not separate, no graph is one for fewer rows. Returns whether all are.
+bool CollectSmall(const Plan& plan, std::set<int64_t>* rows, Collected* collected) {
+  const bool separate = std::all_of(collected->islands.begin(), collected->islands.end(),
+                                    [](const IslandRuns::Island& island) {
+                                      return IslandRun::RowsAreSeparate(*island.nested.plan);
+                                    });
+  if (separate || !plan.has_rows()) return separate;
+  const int64_t most = std::min(IslandRuns::kMostSmall, *rows->rbegin());
+  for (int64_t count = 1; count <= most; ++count)
+    if (rows->insert(count).second) Collect(plan, count, collected);
+  return false;
+}
+
 }  // namespace
 
 absl::Status IslandRuns::Prepare(std::shared_ptr<const Plan> plan, absl::Span<const int64_t> rows) {
@@ -54,41 +97,6 @@ absl::Status IslandRuns::Prepare(std::shared_ptr<const Plan> plan, absl::Span<co
   return made;
 }
 
-void IslandRuns::Collect(const Plan& plan, int64_t rows, Collected* collected) const {
-  for (const Step& step : plan.steps()) {
-    for (size_t i = 0; step.programs != nullptr && i < step.programs->size(); ++i) {
-      const Node& node = plan.graph().node(step.node);
-      const CompiledSignature& program = *(*step.programs)[i];
-      const bool is_island = node.op->name == "OnDevice";
-      if (is_island && program.on_device() == nullptr) continue;
-      const auto nested = BindAhead(plan, step, i, rows);
-      if (!nested.ok()) {  // what a run does with it is the run's
-        collected->complete = false;
-        continue;
-      }
-      if (!is_island) {
-        Collect(*nested->plan, nested->rows, collected);
-        continue;
-      }
-      if (!IslandRun::Covers(*nested->plan)) continue;
-      collected->on_host &= program.on_host() != nullptr;
-      collected->islands.push_back({node.name, *nested, program.on_device()});
-    }
-  }
-}
-
-// Where an island's rows are not separate, no graph is one for fewer rows. Returns whether all are.
-bool IslandRuns::CollectSmall(const Plan& plan, std::set<int64_t>* rows, Collected* collected) {
-  const bool separate =
-      std::all_of(collected->islands.begin(), collected->islands.end(),
-                  [this](const Island& island) { return RunsOf(island.nested.plan).separate; });
-  if (separate || !plan.has_rows()) return separate;
-  const int64_t most = std::min(kMostSmall, *rows->rbegin());
-  for (int64_t count = 1; count <= most; ++count)
-    if (rows->insert(count).second) Collect(plan, count, collected);
-  return false;
-}
-
 IslandRuns::PlanRuns& IslandRuns::RunsOf(const std::shared_ptr<const Plan>& plan) {
   PlanRuns& runs = plans_[plan.get()];
   if (runs.plan != nullptr) return runs;
@@ -97,18 +105,18 @@ IslandRuns::PlanRuns& IslandRuns::RunsOf(const std::shared_ptr<const Plan>& plan
   return runs;
 }
 
-int64_t IslandRuns::RoundUp(const PlanRuns& runs, int64_t rows) const {
-  if (!runs.separate || rows == 0) return rows;
-  for (auto entry = runs.by_rows.lower_bound(rows); entry != runs.by_rows.end(); ++entry)
+int64_t IslandRuns::PlanRuns::RoundUp(int64_t rows, const std::set<int64_t>& sizes) const {
+  if (!separate || rows == 0) return rows;
+  for (auto entry = by_rows.lower_bound(rows); entry != by_rows.end(); ++entry)
     if (entry->second.prepared) return entry->first;
-  const auto size = sizes_.lower_bound(rows);
-  return size == sizes_.end() ? rows : *size;
+  const auto size = sizes.lower_bound(rows);
+  return size == sizes.end() ? rows : *size;
 }
 
 IslandRun* IslandRuns::FindMade(const NestedPlan& nested) {
   const auto runs = plans_.find(nested.plan.get());
   if (runs == plans_.end()) return nullptr;
-  const auto entry = runs->second.by_rows.find(RoundUp(runs->second, nested.rows));
+  const auto entry = runs->second.by_rows.find(runs->second.RoundUp(nested.rows, sizes_));
   return entry == runs->second.by_rows.end() ? nullptr : entry->second.run.get();
 }
 
@@ -122,7 +130,7 @@ bool IslandRuns::StagesApart(const Plan& plan, int64_t rows) const {
 absl::StatusOr<IslandRun*> IslandRuns::Find(const Island& island) {
   PlanRuns& runs = RunsOf(island.nested.plan);
   runs.weights = island.weights;
-  const int64_t rows = RoundUp(runs, island.nested.rows);
+  const int64_t rows = runs.RoundUp(island.nested.rows, sizes_);
   Entry& entry = runs.by_rows[rows];
   entry.used = ++calls_;
   if (entry.run == nullptr) {

@@ -65,6 +65,9 @@ class IslandRuns {
     bool separate = false;  // IslandRun::RowsAreSeparate
     size_t staging_at = 0, staging_bytes = 0;
     std::map<int64_t, Entry> by_rows;
+
+    // The rows of the graph that a run of so many may be; `sizes` where none is prepared.
+    int64_t RoundUp(int64_t rows, const std::set<int64_t>& sizes) const;
   };
   // Of a plan that has islands.
   struct PreparedPlan {
@@ -77,14 +80,6 @@ class IslandRuns {
   };
 
   PlanRuns& RunsOf(const std::shared_ptr<const Plan>& plan);
-  int64_t RoundUp(const PlanRuns& runs, int64_t rows) const;
-  struct Collected {
-    std::vector<Island> islands;
-    bool on_host = true;   // none is one that the host may not compute
-    bool complete = true;  // none is left out
-  };
-  void Collect(const Plan& plan, int64_t rows, Collected* collected) const;
-  bool CollectSmall(const Plan& plan, std::set<int64_t>* rows, Collected* collected);
   size_t LayOutStaging();
   // Of what is prepared, and of `runs` at `rows` where that is not null.
   absl::Status Reserve(const std::shared_ptr<cuda::Device>& device, const PlanRuns* runs,
