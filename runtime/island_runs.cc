@@ -10,7 +10,7 @@
 namespace floe {
 namespace {
 
-constexpr size_t kMostUnprepared = 16;
+constexpr size_t kMostUnprepared = 16, kManyPlans = 4;
 
 // The islands of a run.
 struct Collected {
@@ -148,47 +148,58 @@ absl::Status IslandRuns::Reserve(const std::shared_ptr<cuda::Device>& device, co
     DropRuns();
     place_ = {};
   }
-  size_t arena = 0, staging = 0;
-  bool laid_out = true;
+  size_t arena = 0, staging = 0, end = 0, missing = 0;
   if (runs != nullptr) {
     arena = IslandRun::ArenaBytes(*runs->plan, rows);
     staging = IslandRun::StagingBytes(*runs->plan, rows);
   }
   for (const auto& [plan, other] : plans_) {
-    for (const auto& [count, entry] : other.by_rows) {
-      if (!entry.prepared) continue;
-      arena = std::max(arena, IslandRun::ArenaBytes(*other.plan, count));
-      laid_out &= IslandRun::StagingBytes(*other.plan, count) <= other.staging_bytes;
-    }
+    const Needs needs = other.Prepared();
+    arena = std::max(arena, needs.arena);
+    end = std::max(end, other.staging_at + other.staging_bytes);
+    if (needs.staging > other.staging_bytes) missing += needs.staging;
   }
-  if (place_.stream != nullptr && laid_out && arena <= place_.arena->size() &&
-      staging <= place_.staging->size())
+  const bool fits = place_.stream != nullptr && arena <= place_.arena->size() &&
+                    std::max(staging, end + missing) <= place_.staging->size();
+  if (fits) {
+    (void)PlaceStaging(end, /*anew=*/false);
     return absl::OkStatus();
-  staging = std::max(staging, LayOutStaging());
-  auto made = MakePlace(device, arena, staging);
-  if (absl::IsResourceExhausted(made.status()) && place_.arena != nullptr) {
+  }
+  staging = std::max(staging, PlaceStaging(0, /*anew=*/true));
+  // Many plans come one by one, and each time all graphs are made again.
+  const bool many = place_.staging != nullptr && prepared_.size() >= kManyPlans;
+  auto made = MakePlace(device, arena, many ? 2 * staging : staging);
+  if (absl::IsResourceExhausted(made.status())) {
     DropRuns();
     place_ = {};
     made = MakePlace(device, arena, staging);
   }
-  FLOE_RETURN_IF_ERROR(made.status());
   DropRuns();
+  FLOE_RETURN_IF_ERROR(made.status());
   place_ = *std::move(made);
   return absl::OkStatus();
 }
 
-// Returns how much staging all prepared islands have together.
-size_t IslandRuns::LayOutStaging() {
-  size_t end = 0;
+IslandRuns::Needs IslandRuns::PlanRuns::Prepared() const {
+  Needs needs;
+  for (const auto& [count, entry] : by_rows) {
+    if (!entry.prepared) continue;
+    needs.arena = std::max(needs.arena, IslandRun::ArenaBytes(*plan, count));
+    needs.staging = std::max(needs.staging, IslandRun::StagingBytes(*plan, count));
+  }
+  return needs;
+}
+
+// Gives all that is prepared a part of the staging from `end` on, or what has too little. Returns
+// where the last ends.
+size_t IslandRuns::PlaceStaging(size_t end, bool anew) {
   for (auto& [plan, runs] : plans_) {
+    const size_t need = runs.Prepared().staging;
+    if (!anew && need <= runs.staging_bytes) continue;
+    for (auto& [rows, entry] : runs.by_rows) entry.run.reset();
     runs.staging_at = end;
-    runs.staging_bytes = 0;
-    for (const auto& [count, entry] : runs.by_rows) {
-      if (entry.prepared)
-        runs.staging_bytes =
-            std::max(runs.staging_bytes, IslandRun::StagingBytes(*runs.plan, count));
-    }
-    end += runs.staging_bytes;
+    runs.staging_bytes = need;
+    end += need;
   }
   return end;
 }

@@ -58,6 +58,9 @@ class IslandRuns {
     uint64_t used = 0;  // a count of calls
     std::unique_ptr<IslandRun> run;
   };
+  struct Needs {
+    size_t arena = 0, staging = 0;
+  };
   struct PlanRuns {
     std::shared_ptr<const Plan> plan;
     std::shared_ptr<const DeviceWeights> weights;  // null: nothing was run yet
@@ -68,6 +71,7 @@ class IslandRuns {
 
     // The rows of the graph that a run of so many may be; `sizes` where none is prepared.
     int64_t RoundUp(int64_t rows, const std::set<int64_t>& sizes) const;
+    Needs Prepared() const;
   };
   // Of a plan that has islands.
   struct PreparedPlan {
@@ -80,7 +84,7 @@ class IslandRuns {
   };
 
   PlanRuns& RunsOf(const std::shared_ptr<const Plan>& plan);
-  size_t LayOutStaging();
+  size_t PlaceStaging(size_t end, bool anew);
   // Of what is prepared, and of `runs` at `rows` where that is not null.
   absl::Status Reserve(const std::shared_ptr<cuda::Device>& device, const PlanRuns* runs,
                        int64_t rows);
