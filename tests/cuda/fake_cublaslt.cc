@@ -117,7 +117,8 @@ int cublasLtMatmulPreferenceSetAttribute(void* preference, int attribute, const 
 }
 int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void* b, void*, void*, void* preference,
                                    int most, Result* results, int* count) {
-  if (static_cast<Preference*>(preference)->values[12] != 1) return kInvalidValue;  // FMA alone
+  if ((static_cast<Preference*>(preference)->values[12] & 0xff) != 1)
+    return kInvalidValue;  // FMA alone
   // One that splits sums, and two that do not; which one comes first follows the rows.
   const uint64_t first = LayoutAt(b).columns > 1 ? 0 : 1;
   *count = most < 3 ? most : 3;

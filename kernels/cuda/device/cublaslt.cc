@@ -13,9 +13,10 @@
 namespace floe::cuda {
 namespace {
 
-constexpr int kBlasFloat = 0;         // CUDA_R_32F
-constexpr int kStrictFloats = 69;     // CUBLAS_COMPUTE_32F_PEDANTIC: no TF32
-constexpr uint64_t kFmaAlone = 1;     // CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA: no tensor cores
+constexpr int kBlasFloat = 0;      // CUDA_R_32F
+constexpr int kStrictFloats = 69;  // CUBLAS_COMPUTE_32F_PEDANTIC: no TF32
+// Of cublasLtNumericalImplFlags_t, whose lowest byte has the operations: FMA, of any numbers.
+constexpr uint64_t kFmaAlone = ~uint64_t{0xff} | 1;
 constexpr uint32_t kNoReduction = 0;  // CUBLASLT_REDUCTION_SCHEME_NONE
 enum BlasPreference : int {           // cublasLtMatmulPreferenceAttributes_t
   kMostWorkspace = 1,
