@@ -84,6 +84,7 @@ std::vector<LayerByLibrary> LayersOf(const CompiledSignature& compiled) {
 class OnFakeLibraries : public testing::Test {
  protected:
   void SetUp() override {
+    device_.reset();
     *fake_cublaslt() = *fake_cudnn() = {};
     Open({.cublaslt = true, .cudnn = true, .cublaslt_file = kBlasFile, .cudnn_file = kDnnFile});
   }

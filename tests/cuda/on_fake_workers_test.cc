@@ -364,9 +364,9 @@ TEST_F(OnFakeWorkers, InputsOfSeveralIslandsAreStagedBeforeTheRun) {
   const int64_t made = fake_cuda_made();
   for (const int64_t rows : {3, 4, 1, 2}) {
     const std::vector<Tensor> x = {Rows4(rows, 1)};
-    const int64_t kernels = fake_cuda_kernels_run();
+    const int64_t runs = device_->runs();
     ExpectEqual(RunOnce(*compiled, x, /*bind=*/false, &context), Emulated(t, x));
-    EXPECT_GE(fake_cuda_kernels_run() - kernels, 4);
+    EXPECT_EQ(device_->runs() - runs, 2) << "of islands";
     EXPECT_NE(fake_cuda_is_pinned(context.Input(0).data), 0);
     const std::vector<Tensor> both = {x[0], Tensor::Scalar(DType::kBool, rows > 2)};
     ExpectEqual(RunOnce(*branches, both, /*bind=*/false, &context), Emulated(control, both));
@@ -508,7 +508,7 @@ TEST_F(OnFakeWorkers, RunsAreEstimatedByTheDevicesWork) {
   const auto mixed = *OnDevice(TwoIslandsNet())->Bind({Shape({1, 4})});
   const double alone = RunMicros(*mixed, 64), shared = RunMicros(*mixed, 64, 8);
   EXPECT_LT(shared, alone);
-  EXPECT_GT(shared, 2 * kDeviceRunMicros + 4 * kDeviceLaunchMicros);
+  EXPECT_GT(shared, 2 * kDeviceRunMicros + 2 * kDeviceLaunchMicros);
   EXPECT_GT(one, kDeviceRunMicros + 2 * kDeviceLaunchMicros);
   EXPECT_LT(one, kDeviceRunMicros + 10 * kDeviceLaunchMicros);
   const double crossing = 3e6 * 4 * sizeof(float) / kCrossingBytes;  // x, and two outputs
