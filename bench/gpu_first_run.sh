@@ -87,6 +87,15 @@ compare_models() {
   fi
 }
 
+# Which layers cuBLASLt and cuDNN are proven to compute, where they are installed, and how long the models take by them.
+use_libraries() {
+  local graph
+  for graph in models/*/graph.pb; do
+    [ -e "$graph" ] || continue
+    step "libraries of NVIDIA: $graph" ./floectl bench "$graph" --device cuda --gpu_libraries all --batch 64 --seconds 1
+  done
+}
+
 run_all() {
   cd "$here"
   [ ! -e files.tar.xz ] || { tar -xJf files.tar.xz && rm files.tar.xz; }
@@ -115,6 +124,7 @@ run_all() {
     echo "compute-sanitizer is not here: its checks were left out"
   fi
   compare_models
+  use_libraries
   say "result"
   if [ ${#failed[@]} = 0 ]; then echo "all steps passed"; else printf 'FAILED: %s\n' "${failed[@]}"; return 1; fi
 }

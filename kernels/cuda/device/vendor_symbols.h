@@ -21,7 +21,7 @@ class OpenedLibrary {
   template <typename Function>
   absl::Status Find(const char* name, Function* function) const {
     void* found = nullptr;
-    const absl::Status status = FindAddress(name, &found);
+    absl::Status status = FindAddress(name, &found);
     *function = reinterpret_cast<Function>(found);
     return status;
   }
