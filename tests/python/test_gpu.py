@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from floed import BUILD, FLOECTL, FLOED, MNIST, NOT_SERVING, SERVING, Floed, digits
+from floed import BUILD, FLOECTL, FLOED, MNIST, NOT_SERVING, SERVING, Floed, digits, predict_request
+from tensorflow_serving.apis import prediction_log_pb2
 
 LIBRARY = os.path.join(BUILD, "fake_cuda/libfloe_cuda.so")
 LAUNCH_FAILURE = 719  # CUDA's number, after which the device is lost
@@ -178,6 +179,34 @@ def test_nothing_is_made_on_the_device_after_the_load(folder):
             client.softmax("mnist_conv", x[:min(rows, 4)])
         assert made(folder) == before
         assert status(server)["server"]["backend"]["devices"][0]["memory_bytes"] == memory
+
+
+def test_shapes_of_recorded_requests_are_prepared(folder):
+    class Module(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32, name="x")])
+        def serve(self, x):
+            return {"y": tf.nn.softmax(tf.tanh(x) * tf.tanh(x + 1))}
+
+    module, version = Module(), folder / "open" / "1"
+    tf.saved_model.save(module, str(version), module.serve)
+    (version / "assets.extra").mkdir()
+    with tf.io.TFRecordWriter(str(version / "assets.extra/tf_serving_warmup_requests")) as writer:
+        for inner in (6, 9):
+            log = prediction_log_pb2.PredictionLog()
+            log.predict_log.request.CopyFrom(predict_request("open", {"x": np.ones((1, inner), np.float32)}))
+            writer.write(log.SerializeToString())
+    with start(folder, {"open": ["device: cuda", "batching: {max_batch_size: 4}"]}) as server, server.client() as client:
+        def check(rows, inner):
+            x = np.random.default_rng(rows).random((rows, inner), np.float32)
+            np.testing.assert_allclose(tf.make_ndarray(client.predict("open", {"x": x}).outputs["y"]), module.serve(x)["y"], rtol=1e-5)
+
+        before = made(folder)
+        for rows in (3, 1, 4, 2):
+            check(rows, 6)
+            check(rows, 9)
+        assert made(folder) == before
+        check(2, 5)  # of which no request is recorded
+        assert made(folder) > before
 
 
 def test_libraries_compute_what_they_are_proven_to_compute(folder):
