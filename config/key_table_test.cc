@@ -42,7 +42,7 @@ const Case kCases[] = {
        c->gpu_memory_limit = {0, 9};
      }},
     {"on_device_error", [](ServerConfig* c) { c->on_device_error = OnDeviceError::kCpu; }},
-    {"gpu_libraries", [](ServerConfig* c) { c->gpu_libraries = "x"; }},
+    {"gpu_libraries", [](ServerConfig* c) { c->gpu_libraries = "all"; }},
     FLOE_KEY(server, port, server.port, 1),
     FLOE_KEY(server, bind_address, server.bind_address, "x"),
     FLOE_KEY(server, grpc_socket_path, server.grpc_socket_path, "x"),

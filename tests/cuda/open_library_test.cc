@@ -90,8 +90,9 @@ TEST_F(OpenLibraryTest, NoLibraryAtAll) {
 
 TEST_F(OpenLibraryTest, AnotherVersionOfTheTable) {
   table_->version = FLOE_CUDA_VERSION + 1;
-  EXPECT_THAT(Message(Open()), AllOf(HasSubstr("has version 2 of the calls"),
-                                     HasSubstr("install floe and floe-cuda of the same version")));
+  EXPECT_THAT(Message(Open()),
+              AllOf(HasSubstr("has version 3 of the calls, and this program needs 2"),
+                    HasSubstr("install floe and floe-cuda of the same version")));
   table_->version = FLOE_CUDA_VERSION;
   table_->bytes -= 8;
   EXPECT_THAT(Message(Open()), HasSubstr("a table of " + std::to_string(table_->bytes)));
