@@ -12,7 +12,7 @@ offline=
 requirements=${1:-$root/tests/python/requirements.txt}
 
 base=/usr/bin/python3
-[ -x "$base" ] || base=$(command -v python3)
+[ -x "$base" ] || base=$(command -v python3) || { echo "needs Python: apt-get install python3-venv" >&2; exit 1; }
 version=$("$base" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 key=$( (echo "$version"; cat "$requirements") | sha256sum | cut -c1-12)
 folder=${FLOE_PYENV_DIR:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/floe}

@@ -85,8 +85,9 @@ and ask in another:
 
 or from Python, with a client that needs NumPy and grpcio only:
 
-    pip install "$(clients/python/build.sh)"
-    python -c 'import numpy; from floe_client import Client
+    sudo apt-get install python3-venv
+    python3 -m venv ~/floe-client && ~/floe-client/bin/pip install "$(clients/python/build.sh)"
+    ~/floe-client/bin/python -c 'import numpy; from floe_client import Client
     print(Client("127.0.0.1:8500").predict("mnist_beginner", numpy.load("examples/mnist/data/digits.npy"))["softmax"].argmax(1))'
 
 or look at it in a browser, where a digit can be drawn:
