@@ -14,7 +14,7 @@ namespace floe {
 
 absl::StatusOr<SslConfig> ParseSslConfig(const std::string& text, const std::string& file) {
   tensorflow::serving::SSLConfig from;
-  FLOE_RETURN_IF_ERROR(ParseTextProto(text, file, &from, nullptr));
+  FLOE_RETURN_IF_ERROR(ParseTextProto(text, file, &from, nullptr, TextValues::kSecret));
   std::vector<std::string> mistakes;
   if (from.server_key().empty())
     mistakes.push_back(absl::StrCat(file, ": expected server_key: \"PEM\", the private key"));

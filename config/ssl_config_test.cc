@@ -30,5 +30,21 @@ TEST(SslConfigFile, MistakesNameFileAndFieldAndNoValue) {
               Not(HasSubstr("SECRET")));
 }
 
+// Text of a key that stands where text format expects something else.
+TEST(SslConfigFile, NoMistakeShowsAKey) {
+  const std::string key = "MIGHAgEAMBMGByqGSM49AgEGCCqG\nSM49AwEHBG0wawIBAQQg\n";
+  for (const std::string& text :
+       {"server_key: \"-----BEGIN PRIVATE KEY-----\n" + key + "\"\nserver_cert: \"a\"",
+        "server_key: " + key, key, "server_key: <<END\n" + key, "server_key { " + key + " }",
+        "[" + key + "]: 1", "server_cert: 'a' server_key: 'b' " + key}) {
+    const absl::Status status = ParseSslConfig(text, "s").status();
+    EXPECT_THAT(status.message(), StartsWith("s:"));
+    EXPECT_THAT(status.message(), Not(HasSubstr("MIGH"))) << text;
+    EXPECT_THAT(status.message(), Not(HasSubstr("SM49"))) << text;
+  }
+  EXPECT_THAT(MistakesOf(ParseSslConfig("server_key: \"a\nb\"", "s").status()),
+              testing::Contains(HasSubstr("cannot cross line boundaries")));
+}
+
 }  // namespace
 }  // namespace floe

@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -17,6 +18,9 @@ namespace {
 
 namespace protobuf = google::protobuf;
 
+constexpr std::string_view kExpected = "; expected one of ";
+
+// Begins with the nearest name, where one is near.
 std::string FieldHint(const std::string& message_name, const std::string& field) {
   const protobuf::Descriptor* const type =
       protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(message_name);
@@ -24,16 +28,20 @@ std::string FieldHint(const std::string& message_name, const std::string& field)
   std::vector<std::string> names;
   names.reserve(type->field_count());
   for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
-  return absl::StrCat(NearestHint(field, names), "; expected one of ", absl::StrJoin(names, ", "));
+  return absl::StrCat(NearestHint(field, names), std::string(kExpected),
+                      absl::StrJoin(names, ", "));
 }
 
 // Unknown fields come as warnings, so that the parser goes on behind the first of them.
 class Mistakes : public protobuf::io::ErrorCollector {
  public:
-  explicit Mistakes(std::string file) : file_(std::move(file)) {}
+  Mistakes(std::string file, TextValues values) : file_(std::move(file)), values_(values) {}
 
   void AddError(int line, int /*column*/, const std::string& message) override {
-    lines_.push_back(absl::StrCat(file_, ":", line + 1, ": not valid text format: ", message));
+    lines_.push_back(absl::StrCat(
+        file_, ":", line + 1, ": not valid text format",
+        MayShow(message) ? absl::StrCat(": ", message)
+                         : "; expected NAME: \"TEXT\", with \\n for the ends of lines"));
   }
   void AddWarning(int line, int column, const std::string& message) override {
     // 'Message type "a.B" has no field named "c".'
@@ -44,21 +52,32 @@ class Mistakes : public protobuf::io::ErrorCollector {
       return;
     }
     const std::string type = parts[1].substr(parts[1].rfind('.') + 1);
-    lines_.push_back(absl::StrCat(file_, ":", line + 1, ": unknown field '", parts[3], "' of ",
-                                  type, FieldHint(parts[1], parts[3])));
+    const std::string hint = FieldHint(parts[1], parts[3]);
+    // A line of a key is like no field.
+    const bool shown = values_ == TextValues::kShown || !hint.starts_with(kExpected);
+    lines_.push_back(absl::StrCat(file_, ":", line + 1, ": unknown field ",
+                                  shown ? absl::StrCat("'", parts[3], "' ") : "", "of ", type,
+                                  hint));
   }
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
+  // The parser's messages about names and about line ends hold nothing of a value.
+  bool MayShow(const std::string& message) const {
+    return values_ == TextValues::kShown || absl::StartsWith(message, "Non-repeated field ") ||
+           absl::StartsWith(message, "String literals cannot cross line boundaries");
+  }
+
   const std::string file_;
+  const TextValues values_;
   std::vector<std::string> lines_;
 };
 
 }  // namespace
 
 absl::Status ParseTextProto(const std::string& text, const std::string& file,
-                            protobuf::Message* message, TextPlaces* places) {
-  Mistakes mistakes(file);
+                            protobuf::Message* message, TextPlaces* places, TextValues values) {
+  Mistakes mistakes(file, values);
   protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&mistakes);
   parser.AllowUnknownField(true);

@@ -205,7 +205,7 @@ if [ -n "$ci" ]; then
   [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
   [ -z "$full" ] || [ -n "$offline" ] || check "conformance" conformance
   [ -z "$full" ] || check "mutants" mutants
-  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire h1 json example token connection; fi
+  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire h1 json example token pem connection; fi
 fi
 
 say "times"

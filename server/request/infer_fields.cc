@@ -25,20 +25,26 @@ struct Parameter {
   std::string_view text;
 };
 
+WireType TypeOfKind(uint32_t kind) {
+  if (kind == Parameter::kString) return WireType::kBytes;
+  return kind == Parameter::kDouble ? WireType::kFixed64 : WireType::kVarint;
+}
+
 bool ParseValue(std::string_view message, Parameter* out) {
   WireReader reader(message);
   while (!reader.Done()) {
     uint32_t field;
     WireType type;
     if (!reader.ReadTag(&field, &type)) return false;
-    if (field == Parameter::kString && type == WireType::kBytes) {
-      if (!reader.ReadBytes(&out->text)) return false;
-    } else if (field <= Parameter::kUInt64 && type == WireType::kVarint) {
-      if (!reader.ReadVarint(&out->number)) return false;
-    } else if (!reader.Skip()) {
-      return false;
+    if (field > Parameter::kUInt64 || type != TypeOfKind(field)) {
+      if (!reader.Skip()) return false;
+      continue;
     }
-    if (field <= Parameter::kUInt64) out->kind = field;
+    const bool read = type == WireType::kVarint  ? reader.ReadVarint(&out->number)
+                      : type == WireType::kBytes ? reader.ReadBytes(&out->text)
+                                                 : reader.Skip();
+    if (!read) return false;
+    out->kind = field;
   }
   return true;
 }
@@ -64,6 +70,7 @@ absl::Status TakeParameter(const Parameter& parameter, InferFields* fields, Infe
   if (parameter.key == "priority") {
     FLOE_ASSIGN_OR_RETURN(const int64_t priority,
                           NumberOf(parameter, "a number, 1 (first) to 3 (last), or 0"));
+    wishes->priority.reset();
     if (priority > 0) wishes->priority = static_cast<int>(std::min<int64_t>(priority, kPriorities));
   } else if (parameter.key == "timeout") {
     FLOE_ASSIGN_OR_RETURN(const int64_t timeout,

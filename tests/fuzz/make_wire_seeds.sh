@@ -37,3 +37,33 @@ seed spec "model_spec { name: 'm' version { value: 3 } signature_name: 's' } out
 seed label "model_spec { name: 'm' version_label: 'stable' }"
 seed several "model_spec { name: 'm' } inputs { key: 'a' value { dtype: DT_FLOAT $two float_val: [1, 2] } }
   inputs { key: 'b' value { dtype: DT_STRING $two string_val: ['a', 'b'] } } output_filter: 'y'"
+
+# infer NAME TEXT: a ModelInferRequest.
+infer() {
+  protoc -I "$protos" --encode=inference.ModelInferRequest kserve/grpc_service.proto <<<"$2" >"$folder/infer_$1"
+}
+# contents DATATYPE BODY and raw DATATYPE BYTES: a request with two elements.
+contents() { infer "$1" "model_name: '$1' inputs { name: 'x' datatype: '$1' shape: [2] contents { $2 } }"; }
+raw() { infer "raw_$1" "model_name: '$1' inputs { name: 'x' datatype: '$1' shape: [2] } raw_input_contents: '$2'"; }
+contents FP32 'fp32_contents: [1, -2]'
+contents FP64 'fp64_contents: [1, -2]'
+contents INT64 'int64_contents: [9223372036854775807, -1]'
+contents INT32 'int_contents: [7, -7]'
+contents INT8 'int_contents: [127, -128]'
+contents UINT16 'uint_contents: [65535, 0]'
+contents UINT8 'uint_contents: [255, 0]'
+contents UINT64 'uint64_contents: [1, 18446744073709551615]'
+contents BOOL 'bool_contents: [true, false]'
+contents BYTES "bytes_contents: ['a', '']"
+raw FP32 abcdefgh
+raw BOOL '\001\000'
+raw FP16 abcd
+raw BF16 abcd
+raw BYTES '\001\000\000\000a\000\000\000\000'
+infer narrow "model_name: 'INT8' inputs { name: 'x' datatype: 'INT8' shape: [1] contents { int_contents: 128 } }"
+infer parameters "model_name: 'FP32' model_version: '1' id: 'a' parameters { key: 'priority' value { uint64_param: 2 } }
+  parameters { key: 'timeout' value { int64_param: 1000 } } parameters { key: 'signature_name' value { string_param: 'serving_default' } }
+  inputs { name: 'x' datatype: 'FP32' shape: [0, 3] parameters { key: 'shared_memory_region' value { string_param: 'r' } } }
+  outputs { name: 'x_out' parameters { key: 'binary_data' value { bool_param: true } } }"
+infer two "model_name: 'two' inputs { name: 'y' datatype: 'BYTES' shape: [1, 1] contents { bytes_contents: 'b' } }
+  inputs { name: 'x' datatype: 'FP32' shape: [] contents { fp32_contents: 3 } } outputs { name: 'y_out' } outputs { name: 'x_out' }"

@@ -1,5 +1,6 @@
-// Any bytes as a PredictRequest: what is read of them against what is read of protobuf's own text
-// of the same message; and what was read is written as a reply.
+// Any bytes as a PredictRequest, and as a ModelInferRequest (wire_infer.h): what is read of them
+// against what is read of protobuf's own text of the same message; and what was read is written as
+// a reply.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -12,6 +13,7 @@
 #include "tensorflow_serving/apis/predict.pb.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/proto_mutator.h"
+#include "tests/fuzz/wire_infer.h"
 
 namespace floe::fuzz {
 namespace {
@@ -200,17 +202,31 @@ void Mutate(PredictRequest* request, Random& random) {
 
 }  // namespace
 
-absl::Status RunUnit(const std::string& bytes) { return Read(bytes); }
+absl::Status RunUnit(const std::string& bytes) {
+  const absl::Status predict = Read(bytes), infer = RunInfer(bytes);
+  return predict.ok() ? predict : infer;
+}
 
 std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random) {
   PredictRequest request;
-  if (random.OneIn(3) || !request.ParseFromString(bytes)) return MutateBytes(bytes, max_size);
+  inference::ModelInferRequest infer;
+  if (random.OneIn(3)) return MutateBytes(bytes, max_size);
+  if (IsInfer(bytes, &infer)) {
+    for (int changes = 1 + random.Below(3); changes > 0; --changes) MutateInfer(&infer, random);
+    return infer.SerializeAsString();
+  }
+  if (!request.ParseFromString(bytes)) return MutateBytes(bytes, max_size);
   for (int changes = 1 + random.Below(3); changes > 0; --changes) Mutate(&request, random);
   return request.SerializeAsString();
 }
 
 std::string CrossUnits(const std::string& one, const std::string& other, Random& random) {
   PredictRequest request, second;
+  inference::ModelInferRequest infer, other_infer;
+  if (random.OneIn(2) && IsInfer(one, &infer) && IsInfer(other, &other_infer)) {
+    ProtoMutator(&random).CrossOver(&infer, other_infer);
+    return infer.SerializeAsString();
+  }
   if (random.OneIn(2) || !request.ParseFromString(one) || !second.ParseFromString(other))
     return one + other;  // protobuf merges two messages written one after the other
   ProtoMutator(&random).CrossOver(&request, second);
