@@ -1,27 +1,19 @@
 """KServe's SDK and ovmsclient, in an environment of their own (requirements_sdks.txt), against a live server."""
 import json
-import os
 import subprocess
 
 import numpy as np
 import pytest
 
-from floed import MNIST, ROOT, digits
-
-FOLDER = os.path.dirname(os.path.abspath(__file__))
+from floed import MNIST, digits
+from own_python import FOLDER, python_of
 
 
 @pytest.fixture(scope="module")
 def answers(server):
     """What sdk_clients.py got."""
-    if not os.environ.get("FLOE_SDKS"):
-        pytest.skip("the SDKs are asked with --full")
-    offline = ["--offline"] if os.environ.get("FLOE_OFFLINE") else []
-    done = subprocess.run([ROOT + "/scripts/pyenv.sh", *offline, FOLDER + "/requirements_sdks.txt"], capture_output=True, text=True, check=False)
-    if done.returncode and offline:
-        pytest.skip("there is no Python environment for the SDKs")
-    assert done.returncode == 0, done.stderr
-    done = subprocess.run([done.stdout.strip(), FOLDER + "/sdk_clients.py", server.target, MNIST + "/data/digits.npy"],
+    python = python_of("requirements_sdks.txt")
+    done = subprocess.run([python, FOLDER + "/sdk_clients.py", server.target, MNIST + "/data/digits.npy"],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
