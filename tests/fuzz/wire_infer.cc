@@ -230,6 +230,7 @@ bool IsInfer(const std::string& bytes, ModelInferRequest* request) {
 }
 
 void MutateInfer(ModelInferRequest* request, Random& random) {
+  if (request->inputs_size() == 0) request->add_inputs()->set_name("x");
   ProtoMutator fields(&random);
   auto& input = *request->mutable_inputs(random.Below(static_cast<size_t>(request->inputs_size())));
   switch (random.Below(6)) {
