@@ -50,18 +50,21 @@ def page(name, version, texts):
     return "\n".join(out) + "\n"
 
 
-def completion(name, general, texts):
-    names = [title.split()[-1] for title, _ in texts if title]
-    cases = "".join(f"    {title.split()[-1]}) words='{' '.join(options(text))}' ;;\n"
-                    for title, text in texts if title)
-    first = " ".join(names + options(general))
+def helps(program, *words):
+    """The words that lead to each command, and its help: its own, and those of the commands in it."""
+    text = help_of(program, *words)
+    return [(words, text)] + [one for word in subcommands(text) for one in helps(program, *words, word)]
+
+
+def completion(name, texts):
+    """`texts`: of helps(). The longest words that were typed decide."""
+    cases = "".join(f"    {chr(39) + ' '.join(words) + ' ' + chr(39) if words else ''}*) words='{' '.join(subcommands(text) + options(text))}' ;;\n"
+                    for words, text in sorted(texts, key=lambda one: -len(one[0])))
     return f"""# bash completion of {name}
 _{name}() {{
-  local words current=${{COMP_WORDS[COMP_CWORD]}}
-  case "${{COMP_WORDS[1]}}" in
-{cases}    *) words='{first}' ;;
-  esac
-  [ "$COMP_CWORD" != 1 ] || words='{first}'
+  local words typed="${{COMP_WORDS[*]:1:COMP_CWORD-1}} " current=${{COMP_WORDS[COMP_CWORD]}}
+  case "$typed" in
+{cases}  esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }}
 complete -o default -F _{name} {name}
@@ -79,15 +82,15 @@ def main():
     changes.write_bytes(gzip.compress(CHANGES.format(version=args.version).encode(), mtime=0))
     for name in ("floed", "floectl"):
         program = args.programs / name
-        general = help_of(program)
-        texts = [("", general)] + [(f"{name} {word}", help_of(program, word)) for word in subcommands(general)]
+        found = helps(program)
+        texts = [(" ".join((name, *words)) if words else "", text) for words, text in found]
         manual = args.out / "man" / f"man{SECTION[name]}" / f"{name}.{SECTION[name]}.gz"
         manual.parent.mkdir(parents=True, exist_ok=True)
         # Without a time, so that two builds give the same bytes.
         manual.write_bytes(gzip.compress(page(name, args.version, texts).encode(), mtime=0))
         words = args.out / "bash-completion" / "completions" / name
         words.parent.mkdir(parents=True, exist_ok=True)
-        words.write_text(completion(name, general, texts))
+        words.write_text(completion(name, found))
 
 
 if __name__ == "__main__":

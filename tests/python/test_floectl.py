@@ -1,16 +1,19 @@
 """floectl beside floed: it takes what the server serves, and tells what callers and operators need."""
 import contextlib
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from floed import FLOECTL, MNIST, Floed, digits
+from floed import FLOECTL, MNIST, ROOT, Floed, digits
 
 BEGINNER = os.path.join(MNIST, "models/mnist_beginner/1/frozen.pb")
 
@@ -105,3 +108,30 @@ def test_a_saved_models_directory_is_one_model(tmp_path):
     for name in ("fingerprint.pb", "keras_metadata.pb"):
         (tmp_path / "1" / name).touch()
     floectl("inspect", tmp_path)
+
+
+def test_manual_and_completion_have_every_command_and_option(tmp_path):
+    """Of `floectl token new`, too; both come from --help (deploy/make_manual.py)."""
+    subprocess.run([sys.executable, ROOT + "/deploy/make_manual.py", "--programs", os.path.dirname(FLOECTL), "--version", "1", "--out", tmp_path],
+                   check=True)
+    manual = gzip.decompress((tmp_path / "man/man1/floectl.1.gz").read_bytes()).decode().replace("\\-", "-")
+    script = tmp_path / "bash-completion/completions/floectl"
+
+    def completed(*words):
+        line = " ".join(f"'{word}'" for word in ("floectl", *words))
+        done = subprocess.run(["bash", "-c", f"source {script}; COMP_WORDS=({line}) COMP_CWORD={len(words)}; _floectl; echo ${{COMPREPLY[*]}}"],
+                              capture_output=True, text=True, check=True)
+        return set(done.stdout.split())
+
+    commands = [[]]
+    for words in commands:
+        text = floectl(*words, "--help").stdout
+        inner = re.search(r"^Subcommands:\n((?:  .*\n)+)", text, re.M)
+        inner = re.findall(r"^  ([a-z-]+) ", inner.group(1), re.M) if inner else []
+        commands += [[*words, word] for word in inner]
+        options = set(re.findall(r"^  (?:-\w,)?(--[a-z-]+)", text, re.M))
+        assert options and completed(*words, "") >= options | set(inner), words
+        assert not words or f'.SH "FLOECTL {" ".join(words).upper()}"' in manual
+        assert all(option in manual for option in options)
+    assert ["token", "new"] in commands and ["config", "apply"] in commands
+    assert completed("token", "new", "--ro") == {"--role"} and completed("predict", "m", "--htt") == {"--http"}
