@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What each door costs, and what watching costs those who predict; ratios from one run.
 
-    bench/doors.py [--build build/release] [--rounds 9] [--calls 2000] [--only doors|scrape|watched]
+    bench/doors.py [--build build/release] [--rounds 9] [--calls 2000] [--only doors|following|scrape|watched]
 
 doors     one caller asks one floed by Predict, KServe's ModelInfer, REST v2 with binary tensors and REST v1, in turns: p50, and the
           server's CPU time a call. Requests are bytes that were made before, so that the client costs little and the same.
+following what an id, a trace, times and a token cost a Predict.
 scrape    how long /metrics takes with 50 models.
 watched   the p99 of `floectl bench` while nobody looks, while /metrics is read each second, and while a browser would have
           the page of the model open; and again while nobody looks, which says what the noise is.
@@ -20,12 +21,13 @@ import random
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from serving_kit import ROOT, add_arguments, free_port, load, serving
+from serving_kit import ROOT, add_arguments, free_port, load, running, serving
 
 MODEL, FEATURES = "mnist_beginner", 784
 
@@ -59,11 +61,12 @@ class Grpc:
 
     FRAME = 16384
 
-    def __init__(self, port, path, message):
+    def __init__(self, port, path, message, **more):
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        headers = {name.replace("_", "-"): value for name, value in more.items()}
         headers = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "a", "te": "trailers",
-                   "content-type": "application/grpc"}
+                   "content-type": "application/grpc", **headers}
         block = b"".join(b"\0" + bytes([len(n)]) + n.encode() + bytes([len(v)]) + v.encode() for n, v in headers.items())
         body = b"\0" + struct.pack(">I", len(message)) + message
         pieces = [body[i:i + self.FRAME] for i in range(0, len(body), self.FRAME)]
@@ -78,7 +81,7 @@ class Grpc:
     def frame(kind, flags, stream, payload):
         return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
-    def call(self):
+    def call(self, may_fail=False):
         self.socket.sendall(b"".join(self.frame(kind, flags, self.stream, payload) for kind, flags, payload in self.frames))
         answered = 0
         while True:
@@ -98,9 +101,10 @@ class Grpc:
                 answered += size
             if flags & 1 and kind in (0, 1):
                 break
-        if not answered:
-            raise SystemExit("floed answered with an error")
         self.stream += 2
+        if not answered and not may_fail:
+            raise SystemExit("floed answered with an error")
+        return answered > 0
 
 
 class Http:
@@ -165,13 +169,38 @@ def doors(args):
                        "ModelInfer": Grpc(port, "/inference.GRPCInferenceService/ModelInfer", infer_message(rows, values)),
                        "REST v2, binary": binary(port, rows, values),
                        "REST v1, JSON": Http(port, "POST", f"/v1/models/{MODEL}:predict", as_json)}
-            compare(f"{MODEL}, {rows} rows", args, callers, floed.pid)
+            compare(f"{MODEL}, {rows} rows", args, {name: (caller, floed.pid) for name, caller in callers.items()})
 
 
-def compare(what, args, callers, pid):
+def following(args):
+    """Ids and times that are asked for, and callers that are known."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        tokens = os.path.join(folder, "tokens")
+        token = subprocess.run([os.path.join(args.build, "floectl"), "token", "new", "--name", "bench", "--role", "infer", "--role", "read",
+                                "--file", tokens], capture_output=True, text=True, check=True).stdout.strip()
+        base = [f"--model_name={MODEL}", f"--model_base_path={os.path.join(ROOT, 'examples/mnist/models', MODEL)}"]
+        message = predict_message(1, struct.pack(f"<{FEATURES}f", *[0.5] * FEATURES))
+        ports = [free_port(), free_port()]
+        floed = os.path.join(args.build, "floed")
+        plain = stack.enter_context(serving(args.build, [floed, *base, f"--port={ports[0]}"], ports[0]))
+        known = stack.enter_context(running([floed, *base, f"--port={ports[1]}", f"--auth_tokens_file={tokens}"], ports[1]))
+
+        def caller(port, **headers):
+            return Grpc(port, "/tensorflow.serving.PredictionService/Predict", message, **headers)
+        bearer = caller(ports[1], authorization=f"Bearer {token}")
+        while not bearer.call(may_fail=True):
+            time.sleep(0.1)
+        compare(f"{MODEL}, 1 row", args, {
+            "Predict": (caller(ports[0]), plain.pid),
+            "with id and trace": (caller(ports[0], x_request_id="a" * 20, traceparent=f"00-{'a' * 32}-{'b' * 16}-01"), plain.pid),
+            "with times": (caller(ports[0], floe_timing="1"), plain.pid),
+            "with a token": (bearer, known.pid)})
+
+
+def compare(what, args, callers):
     rounds = {name: [] for name in callers}
     for _ in range(args.rounds):
-        for name, caller in callers.items():
+        for name, (caller, pid) in callers.items():
             rounds[name].append(measure(caller, args.calls, pid))
     first = next(iter(callers))
     print(f"\n{what}       p50 us  CPU us a call    ratio to {first}: p50, CPU (medians of the rounds' ratios)")
@@ -250,11 +279,11 @@ def main():
     add_arguments(parser)
     parser.set_defaults(rounds=9)
     parser.add_argument("--calls", type=int, default=2000, help="of a door in a round")
-    parser.add_argument("--only", choices=["doors", "scrape", "watched"])
+    parser.add_argument("--only", choices=["doors", "following", "scrape", "watched"])
     args = parser.parse_args()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if line.startswith("model name")), "")
     print(f"{cpu or platform.machine()}, {os.cpu_count()} CPUs; load before: {os.getloadavg()[0]:.1f}")
-    for name, run in (("doors", doors), ("scrape", scrape), ("watched", watched)):
+    for name, run in (("doors", doors), ("following", following), ("scrape", scrape), ("watched", watched)):
         if args.only in (None, name):
             run(args)
 

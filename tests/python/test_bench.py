@@ -143,3 +143,14 @@ def test_served_py_compares_with_the_echo_server(tmp_path):
                     tmp_path / "out.json"], capture_output=True, timeout=120, check=True)
     ratio = json.loads((tmp_path / "out.json").read_text())["by_concurrency"]["4"]["ratio"]
     assert all(value > 0 for value in ratio.values()) and {"p50_us", "p99_us", "throughput_rps", "server_cpu_us"} < set(ratio)
+
+
+def test_figures_of_the_doors():
+    done = subprocess.run([ROOT + "/bench/doors.py", "--build", BUILD, "--rounds", "1", "--calls", "20", "--seconds", "0.1"],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    doors = re.findall(r"^  (\S.*?) +[\d.]+ +[\d.]+ +([\d.]+) +[\d.]+$", done.stdout, re.M)
+    assert [name for name, _ in doors] == [*2 * ["Predict", "ModelInfer", "REST v2, binary", "REST v1, JSON"],
+                                           "Predict", "with id and trace", "with times", "with a token"]
+    assert all(float(ratio) > 0 for _, ratio in doors)
+    assert "/metrics with 50 models" in done.stdout and "page open" in done.stdout
