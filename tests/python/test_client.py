@@ -483,6 +483,11 @@ def test_tokens_of_a_server(tmp_path, x):
             with pytest.raises(FloeError) as info:
                 ours.models()
             assert info.value.code == "PERMISSION_DENIED"
+
+        async def ask():
+            async with AsyncClient(floed.target, token=token) as ours:
+                return await ours.predict("mnist_beginner", {"input": x[:3]})
+        assert run(ask())["softmax"].argmax(1).tolist() == [7, 2, 1]
         for wrong in (None, token[:-1]):
             with Client(floed.target, token=wrong) as ours, pytest.raises(FloeError) as info:
                 ours.predict("mnist_beginner", {"input": x[:3]})
@@ -498,6 +503,11 @@ def test_tls(tmp_path, x):
             assert ours.predict("mnist_beginner", x[:3])["softmax"].argmax(1).tolist() == [7, 2, 1]
         with Client(floed.target, tls=TLS(ca=ca.read_bytes(), server_name="localhost", **pair)) as ours:
             assert ours.ready()
+
+        async def ask():
+            async with AsyncClient(floed.target, tls=TLS(ca=ca, **pair)) as ours:
+                return await ours.ready()
+        assert run(ask())
         for wrong in (TLS(ca=ca), TLS(ca=ca, server_name="other", **pair), True, False):
             with Client(floed.target, tls=wrong, retry=Retry(attempts=1)) as ours:
                 assert not ours.ready(timeout=10)
