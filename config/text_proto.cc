@@ -4,7 +4,6 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -18,9 +17,6 @@ namespace {
 
 namespace protobuf = google::protobuf;
 
-constexpr std::string_view kExpected = "; expected one of ";
-
-// Begins with the nearest name, where one is near.
 std::string FieldHint(const std::string& message_name, const std::string& field) {
   const protobuf::Descriptor* const type =
       protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(message_name);
@@ -28,8 +24,7 @@ std::string FieldHint(const std::string& message_name, const std::string& field)
   std::vector<std::string> names;
   names.reserve(type->field_count());
   for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
-  return absl::StrCat(NearestHint(field, names), std::string(kExpected),
-                      absl::StrJoin(names, ", "));
+  return absl::StrCat(NearestHint(field, names), "; expected one of ", absl::StrJoin(names, ", "));
 }
 
 // Unknown fields come as warnings, so that the parser goes on behind the first of them.
@@ -52,12 +47,11 @@ class Mistakes : public protobuf::io::ErrorCollector {
       return;
     }
     const std::string type = parts[1].substr(parts[1].rfind('.') + 1);
-    const std::string hint = FieldHint(parts[1], parts[3]);
-    // A line of a key is like no field.
-    const bool shown = values_ == TextValues::kShown || !hint.starts_with(kExpected);
-    lines_.push_back(absl::StrCat(file_, ":", line + 1, ": unknown field ",
-                                  shown ? absl::StrCat("'", parts[3], "' ") : "", "of ", type,
-                                  hint));
+    // It may be a line of a value.
+    const std::string name =
+        values_ == TextValues::kShown ? absl::StrCat("'", parts[3], "' ") : std::string();
+    lines_.push_back(absl::StrCat(file_, ":", line + 1, ": unknown field ", name, "of ", type,
+                                  FieldHint(parts[1], parts[3])));
   }
   const std::vector<std::string>& lines() const { return lines_; }
 

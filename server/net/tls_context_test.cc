@@ -88,6 +88,16 @@ TEST_F(TlsContextTest, OldVersionsAreRefusedWhereTheConfigurationSaysSo) {
   EXPECT_FALSE(tls_test::Pair(client.get(), context->Snapshot().get()).Shake());
 }
 
+TEST_F(TlsContextTest, ATimeThatCannotBeReadIsRefused) {
+  for (const auto time : {X509_getm_notAfter, X509_getm_notBefore}) {
+    const Identity broken = Issue({.common_name = "broken"}, &ca_);
+    ASN1_STRING_set(time(broken.certificate.get()), "garbage", 7);
+    X509_sign(broken.certificate.get(), ca_.key.get(), EVP_sha256());
+    WritePair(broken);
+    EXPECT_THAT(Error(Config()), HasSubstr("CN=broken has a time that cannot be read"));
+  }
+}
+
 TEST_F(TlsContextTest, NobodyRenegotiatesOrMakesWeakConnections) {
   WritePair(one_);
   const auto context = Make(Config());

@@ -101,8 +101,8 @@ void ProtoMutator::MutateRepeated(const Place& place) {
       break;
     case 3:
       if (place.field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-        const std::string copy =
-            reflection.GetRepeatedMessage(*place.message, place.field, index).SerializeAsString();
+        const std::string copy = reflection.GetRepeatedMessage(*place.message, place.field, index)
+                                     .SerializePartialAsString();
         reflection.AddMessage(place.message, place.field)->ParsePartialFromString(copy);
       } else {
         AddElement(place);
