@@ -70,7 +70,7 @@ LIBRARIES = {
     r"xxhash": ["base"],
     r"boost/": ["server/scheduling", "server/net", "cli/http_client.cc"],
     r"nghttp2/": ["server/net"],
-    r"openssl/": ["server/net", "config/token_file.cc", "cli/http_client.cc"],
+    r"openssl/": ["server/net", "config/token_file.cc", "cli/http_client.cc", "tests/fuzz/pem_fuzzer.cc"],
     r"simdjson": ["server/api/rest", "bench"],
     r"hdf5|H5": ["model/import/keras/hdf5", "model/import/keras/hdf5_file_test.cc"],
     r"zip\.h$": ["model/import/keras", "cli", "tests"],

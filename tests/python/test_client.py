@@ -3,13 +3,11 @@ wheel in an environment that has NumPy and grpcio only."""
 import asyncio
 import concurrent.futures
 import contextlib
-import os
 import pathlib
 import pickle
 import re
 import subprocess
 import sys
-import textwrap
 
 import grpc
 import ml_dtypes
@@ -21,6 +19,7 @@ from tritonclient.grpc import service_pb2
 
 import conformance
 from floed import CONFIG, FLOECTL, MNIST, ROOT, START_SECONDS, Floed, digits, expected_classes, predict_request
+from own_python import ask, environment
 from pages import blocks
 from test_kserve import TYPES, write_types
 
@@ -432,6 +431,11 @@ def test_asyncio(types, x):
     run(work())
 
 
+async def predicted(x, target, **options):
+    async with AsyncClient(target, **options) as ours:
+        return (await ours.predict("mnist_beginner", {"input": x}))["softmax"].argmax(1).tolist()
+
+
 def test_versions_and_labels(tmp_path):
     for version in (1, 2):
         with tf.Graph().as_default() as graph:
@@ -483,11 +487,7 @@ def test_tokens_of_a_server(tmp_path, x):
             with pytest.raises(FloeError) as info:
                 ours.models()
             assert info.value.code == "PERMISSION_DENIED"
-
-        async def ask():
-            async with AsyncClient(floed.target, token=token) as ours:
-                return await ours.predict("mnist_beginner", {"input": x[:3]})
-        assert run(ask())["softmax"].argmax(1).tolist() == [7, 2, 1]
+        assert run(predicted(x[:3], floed.target, token=token)) == [7, 2, 1]
         for wrong in (None, token[:-1]):
             with Client(floed.target, token=wrong) as ours, pytest.raises(FloeError) as info:
                 ours.predict("mnist_beginner", {"input": x[:3]})
@@ -503,11 +503,7 @@ def test_tls(tmp_path, x):
             assert ours.predict("mnist_beginner", x[:3])["softmax"].argmax(1).tolist() == [7, 2, 1]
         with Client(floed.target, tls=TLS(ca=ca.read_bytes(), server_name="localhost", **pair)) as ours:
             assert ours.ready()
-
-        async def ask():
-            async with AsyncClient(floed.target, tls=TLS(ca=ca, **pair)) as ours:
-                return await ours.ready()
-        assert run(ask())
+        assert run(predicted(x[:3], floed.target, tls=TLS(ca=ca, **pair))) == [7, 2, 1]
         for wrong in (TLS(ca=ca), TLS(ca=ca, server_name="other", **pair), True, False):
             with Client(floed.target, tls=wrong, retry=Retry(attempts=1)) as ours:
                 assert not ours.ready(timeout=10)
@@ -528,12 +524,7 @@ def test_tensorflow_servings_client_gets_the_same(server, x):
 @pytest.fixture(scope="module")
 def python():
     """Of an environment with the packages of clients/python/requirements.txt."""
-    offline = ["--offline"] if os.environ.get("FLOE_OFFLINE") else []
-    done = subprocess.run([ROOT + "/scripts/pyenv.sh", *offline, FOLDER / "requirements.txt"], capture_output=True, text=True, check=False)
-    if done.returncode and offline:
-        pytest.skip("there is no Python environment for the client")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return environment(FOLDER / "requirements.txt")
 
 
 @pytest.fixture(scope="module")
@@ -549,13 +540,6 @@ def installed(python, tmp_path_factory):
     (site / "others.pth").write_text(packages)
     subprocess.run([python, "-m", "pip", "--disable-pip-version-check", "--python", own, "install", "--quiet", "--no-index", wheel], check=True)
     return own
-
-
-def ask(python, code, *args):
-    done = subprocess.run([python, *args, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False,
-                          env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": ""})
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr
 
 
 def test_wheel_needs_numpy_and_grpcio_only(installed, server):
