@@ -221,6 +221,7 @@ absl::Status RunInfer(const std::string& bytes) {
   const auto again = Decode(usual);
   if (again->status.ok() != read->status.ok() && read->status.ok())
     Fail("protobuf's own text is refused: " + again->status.ToString());
+  proto.DiscardUnknownFields();
   if (read->status.ok()) CheckReply(*read, proto);
   return read->status;
 }
