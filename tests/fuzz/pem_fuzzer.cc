@@ -125,10 +125,10 @@ absl::Status RunFiles(const std::string& certificate, const std::string& key,
   const auto trusting = NewContext();
   CheckStep(server::TrustClientsOf(trusting.get(), clients, "f"), clients);
   const auto context = NewContext();
-  const absl::Status certified = server::UseCertificates(context.get(), certificate, "f");
+  absl::Status certified = server::UseCertificates(context.get(), certificate, "f");
   CheckStep(certified, certificate);
   if (!certified.ok()) return certified;
-  const absl::Status keyed = server::UseKey(context.get(), key, "f", "g");
+  absl::Status keyed = server::UseKey(context.get(), key, "f", "g");
   CheckStep(keyed, key);
   CheckWrittenAgain(context.get(), keyed.ok());
   ERR_clear_error();
@@ -179,7 +179,7 @@ std::string MutateBlock(const std::string& bytes, size_t max_size, Random& rando
 }  // namespace
 
 absl::Status RunUnit(const std::string& bytes) {
-  const absl::Status file = RunFiles(bytes, bytes, bytes);
+  absl::Status file = RunFiles(bytes, bytes, bytes);
   const absl::StatusOr<SslConfig> ssl = ParseSslConfig(bytes, "f");
   CheckStep(ssl.status(), bytes);
   return ssl.ok() ? RunFiles(ssl->certificate, ssl->key, ssl->client_ca) : file;

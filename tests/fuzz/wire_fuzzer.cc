@@ -203,7 +203,7 @@ void Mutate(PredictRequest* request, Random& random) {
 }  // namespace
 
 absl::Status RunUnit(const std::string& bytes) {
-  const absl::Status predict = Read(bytes), infer = RunInfer(bytes);
+  absl::Status predict = Read(bytes), infer = RunInfer(bytes);
   return predict.ok() ? predict : infer;
 }
 
