@@ -28,6 +28,7 @@ namespace {
 constexpr std::time_t kNow = 2'000'000'000;  // in 2033; seeds are valid then
 constexpr size_t kSecretRun = 16;            // characters of base64 that no message has by itself
 constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----END ";
+constexpr std::string_view kUtcTime = "\x17\x0d";  // 13 characters follow
 
 struct FreeBio {
   void operator()(BIO* bio) const { BIO_free(bio); }
@@ -172,8 +173,13 @@ std::string MutateBlock(const std::string& bytes, size_t max_size, Random& rando
   std::string der;
   const std::string text = bytes.substr(block.text, block.end - block.text);
   if (!absl::Base64Unescape(text, &der) || der.empty()) return MutateBytes(bytes, max_size);
-  return bytes.substr(0, block.text) + Lines(MutateBytes(der, der.size() + 16)) +
-         bytes.substr(block.end);
+  // One of its times, or anything.
+  const size_t time = der.find(kUtcTime, random.Below(der.size()));
+  if (random.OneIn(4) && time != std::string::npos && time + 15 <= der.size())
+    der[time + 2 + random.Below(13)] = static_cast<char>(' ' + random.Below(95));
+  else
+    der = MutateBytes(der, der.size() + 16);
+  return bytes.substr(0, block.text) + Lines(der) + bytes.substr(block.end);
 }
 
 }  // namespace
