@@ -260,7 +260,7 @@ class Daemon {
             address);
   }
 
-  ConnectionCounts CountConnections() {
+  ConnectionCounts CountConnections() const {
     const ListenerCounts counts = transport_->connections();
     ConnectionCounts all{counts.open,
                          transport_->max_connections(),
@@ -268,7 +268,8 @@ class Daemon {
                          counts.accepted,
                          {{"limit", counts.refused_total},
                           {"address_limit", counts.refused_address},
-                          {"no_file_descriptor", counts.refused_files}}};
+                          {"no_file_descriptor", counts.refused_files},
+                          {"displaced", counts.displaced}}};
     for (int i = 0; i < kEndReasons; ++i) {
       const auto reason = static_cast<EndReason>(i);
       all.ended_by.emplace_back(CauseOf(reason), transport_->ends().count(reason));

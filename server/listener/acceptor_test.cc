@@ -186,6 +186,24 @@ TEST_F(AcceptorTest, TheLimitOfAnAddressLeavesOthersAlone) {
   EXPECT_EQ(connections_->Counts().refused_address, 1);
 }
 
+TEST_F(AcceptorTest, AtTheLimitTheAddressWithMostMakesRoomForOthers) {
+  Open("127.0.0.1:0", {.max_connections = 3});
+  std::vector<File> many;
+  for (int i = 0; i < 3; ++i) {
+    many.push_back(Connected(address_));
+    EXPECT_EQ(Read(many.back()), Seen::kByte);
+  }
+  const File other = Connected(address_, "127.0.0.2");
+  EXPECT_EQ(Read(other), Seen::kByte);
+  EXPECT_EQ(Read(many.back()), Seen::kEnd) << "the youngest";
+  CloseTaken(2);
+  EXPECT_EQ(Read(Connected(address_)), Seen::kEnd) << "who has most displaces nobody";
+  const ListenerCounts counts = connections_->Counts();
+  EXPECT_EQ(counts.displaced, 1);
+  EXPECT_EQ(counts.refused_total, 1);
+  EXPECT_EQ(counts.open, 3);
+}
+
 TEST_F(AcceptorTest, TheLimitOfOpenFilesBoundsTheLimit) {
   Make("127.0.0.1:0");
   const int64_t fit = connections_->limits().max_connections;

@@ -41,22 +41,51 @@ bool ConnectionTable::Add(int fd, const std::string& host, uint16_t port) {
   MutexLock lock(mutex_);
   if (!HasRoom(host)) return false;
   if (!host.empty()) ++by_host_[host];
-  open_[fd] = {host, port};
-  ++counts_.accepted;
+  open_[fd] = {host, port, ++counts_.accepted};
   return true;
 }
 
 bool ConnectionTable::HasRoom(const std::string& host) {
   const auto same = by_host_.find(host);
-  if (static_cast<int64_t>(open_.size()) >= limits_.max_connections) {
-    ++counts_.refused_total;
-    return false;
-  }
   if (limits_.max_connections_per_address > 0 && same != by_host_.end() &&
       same->second >= limits_.max_connections_per_address) {
     ++counts_.refused_address;
     return false;
   }
+  if (static_cast<int64_t>(open_.size()) - leaving_ >= limits_.max_connections && !Displace(host)) {
+    ++counts_.refused_total;
+    return false;
+  }
+  return true;
+}
+
+bool ConnectionTable::Displace(const std::string& host) {
+  // Those that were ended keep their descriptors for a moment. With more addresses than these, none
+  // is to blame, and looking for it takes long.
+  constexpr int64_t kMostLeaving = 16;
+  constexpr size_t kMostAddresses = 1024;
+  if (host.empty() || by_host_.size() > kMostAddresses ||
+      leaving_ >= std::min(kMostLeaving, 1 + limits_.max_connections / 8))
+    return false;
+  const auto most = std::max_element(
+      by_host_.begin(), by_host_.end(),
+      [](const auto& one, const auto& other) { return one.second < other.second; });
+  const auto own = by_host_.find(host);
+  // With a difference, or two addresses would displace each other in turn.
+  constexpr int64_t kDifference = 2;
+  if (most == by_host_.end() ||
+      most->second < kDifference + (own == by_host_.end() ? 0 : own->second))
+    return false;
+  auto youngest = open_.end();
+  for (auto at = open_.begin(); at != open_.end(); ++at)
+    if (at->second.host == most->first && !at->second.leaving &&
+        (youngest == open_.end() || at->second.number > youngest->second.number))
+      youngest = at;
+  if (youngest == open_.end()) return false;
+  shutdown(youngest->first, SHUT_RDWR);
+  youngest->second.leaving = true;
+  ++leaving_;
+  ++counts_.displaced;
   return true;
 }
 
@@ -67,6 +96,7 @@ void ConnectionTable::Remove(int fd) {
   if (const auto host = by_host_.find(found->second.host); host != by_host_.end()) {
     if (--host->second == 0) by_host_.erase(host);
   }
+  if (found->second.leaving) --leaving_;
   open_.erase(found);
   if (open_.empty()) empty_.NotifyAll();
 }
@@ -84,9 +114,10 @@ void ConnectionTable::LogRefusals() {
   next_line_ = now + kEvery;
   spdlog::warn(
       "connections refused so far: {} beyond server.max_connections ({}), {} beyond "
-      "server.max_connections_per_address ({}), {} for want of file descriptors (LimitNOFILE=)",
+      "server.max_connections_per_address ({}), {} for want of file descriptors (LimitNOFILE=); {} "
+      "were closed for clients of other addresses",
       counts_.refused_total, limits_.max_connections, counts_.refused_address,
-      limits_.max_connections_per_address, counts_.refused_files);
+      limits_.max_connections_per_address, counts_.refused_files, counts_.displaced);
 }
 
 void ConnectionTable::AwaitClosed(TimePoint deadline) {

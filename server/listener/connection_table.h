@@ -24,6 +24,7 @@ struct ListenerCounts {
   int64_t open = 0;      // now
   int64_t refused_total = 0, refused_address = 0;
   int64_t refused_files = 0;  // no file descriptor was left for them
+  int64_t displaced = 0;      // closed for clients of other addresses
   int64_t refused() const { return refused_total + refused_address + refused_files; }
 };
 
@@ -35,6 +36,8 @@ class ConnectionTable {
   explicit ConnectionTable(ConnectionLimits limits);
 
   // Adds a connection that was just accepted. False: a limit is reached, and `fd` is the caller's.
+  // At max_connections, the address with most connections gives one up for a client whose address
+  // has fewer: its youngest.
   // `host` and `port`: a TCP client's; "" and 0 of unix sockets.
   bool Add(int fd, const std::string& host, uint16_t port);
   void Remove(int fd);
@@ -60,10 +63,14 @@ class ConnectionTable {
   struct Connection {
     std::string host;
     uint16_t port;
+    int64_t number = 0;    // in the order of their arrival
+    bool leaving = false;  // it was ended for another
   };
 
   // Counts a refusal where there is none.
   bool HasRoom(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // False: no address has so many more connections than `host`.
+  bool Displace(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int Find(std::string_view host, uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ConnectionLimits limits_;
@@ -71,6 +78,7 @@ class ConnectionTable {
   CondVar empty_;
   std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int64_t> by_host_ ABSL_GUARDED_BY(mutex_);
+  int64_t leaving_ ABSL_GUARDED_BY(mutex_) = 0;
   ListenerCounts counts_ ABSL_GUARDED_BY(mutex_);
   TimePoint next_line_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
 };
