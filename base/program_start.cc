@@ -14,6 +14,16 @@ extern "C" const char* malloc_conf;
 const char* malloc_conf =
     "background_thread:true,dirty_decay_ms:1000,narenas:2,oversize_threshold:0";
 
+// Weak: programs that are linked without jemalloc do not have it.
+extern "C" int mallctl(const char* name, void* old, size_t* old_size, void* value, size_t size)
+    __attribute__((weak));
+// jemalloc 5.3 makes its first arena before it reads the option.
+[[gnu::constructor]] static void KeepLargePagesOfFirstArena() {
+  size_t never = size_t{1} << 60;
+  if (mallctl != nullptr)
+    (void)mallctl("arena.0.oversize_threshold", nullptr, nullptr, &never, sizeof never);
+}
+
 // Started without one of the standard streams, the next file or connection would get its number,
 // and what is logged. Called before the libraries' own initializers, some of which open files.
 static void OpenStandardStreams() {
