@@ -1,4 +1,5 @@
 """The commands of docs/clients.md for Go and grpcurl, and replies beyond what clients take by default."""
+import contextlib
 import json
 import os
 import pathlib
@@ -13,7 +14,8 @@ import pytest
 from google.protobuf import json_format
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from floed import ROOT, Floed, predict_request
+import conformance
+from floed import MNIST, ROOT, Floed, predict_request
 
 REPLY_LIMIT = 4 << 20
 LINES = re.findall(r"^    (\S.*)$", (pathlib.Path(ROOT) / "docs/clients.md").read_text(), re.M)
@@ -64,16 +66,25 @@ def test_go(server, client, tmp_path):
     assert len(lines) == 4
     for name in ("proto", "examples"):
         (tmp_path / name).symlink_to(os.path.join(ROOT, name))
-    source = "go/src/client/predict.go"
     build = lines.pop().replace("GOPATH=$PWD/go:/usr/share/gocode ", "")
     subprocess.run(["bash", "-ec", "\n".join(lines)], cwd=tmp_path, env=environment, check=True)
-    text = (tmp_path / source).read_text()
-    assert text.count("127.0.0.1:8500") == 1
-    (tmp_path / source).write_text(text.replace("127.0.0.1:8500", server.target))
-    said = subprocess.run(["bash", "-ec", build], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stderr
+
+    def run(*flags):
+        return subprocess.run(["bash", "-ec", f"{build} {shlex.join(flags)}"], cwd=tmp_path, env=environment, capture_output=True,
+                              text=True, check=False)
     expected = client.softmax("mnist_beginner", np.zeros([1, 784], np.float32))[0]
-    np.testing.assert_allclose([float(word) for word in said.stdout.strip("[]\n").split()], expected, rtol=1e-6)
+
+    def check(said):
+        assert said.returncode == 0, said.stderr
+        np.testing.assert_allclose([float(word) for word in said.stdout.strip("[]\n").split()], expected, rtol=1e-6)
+    check(run("--target", server.target))
+    certificate, key, ca = conformance.make_certificates(str(tmp_path))
+    with contextlib.closing(Floed("--model_name=mnist_beginner", f"--model_base_path={MNIST}/models/mnist_beginner",
+                                  f"--tls_certificate={certificate}", f"--tls_key={key}", wait=False)) as encrypted:
+        encrypted.wait_until(lambda: run("--target", encrypted.target, "--tls-ca", ca).returncode == 0)
+        check(run("--target", encrypted.target, "--tls-ca", ca, "--tls-name", "localhost"))
+        assert "x509" in run("--target", encrypted.target, "--tls-ca", ca, "--tls-name", "other").stderr
+    assert "need --tls-ca" in run("--tls-name", "other").stderr
 
 
 def test_files_of_the_go_client_are_all_that_it_needs(tmp_path):
