@@ -56,7 +56,7 @@ ssize_t Connection::WriteSome(std::string_view bytes) {
   return errno == EAGAIN || errno == EINTR ? -1 : 0;
 }
 
-void Connection::OnReady() {
+void Connection::OnReady(bool may_be_over) {
   if (is_closed()) return;
   answers_last_ = false;
   thread_local std::array<char, kReadBytes> buffer;
@@ -67,16 +67,23 @@ void Connection::OnReady() {
       break;
     }
     const bool little = suspect || protocol_ == nullptr;
-    const ssize_t size = ReadSome(buffer.data(), little ? kSuspectBytes : buffer.size());
+    const std::span<char> direct = little ? std::span<char>() : protocol_->Room();
+    char* const to = direct.empty() ? buffer.data() : direct.data();
+    const size_t room = little           ? kSuspectBytes
+                        : direct.empty() ? buffer.size()
+                                         : std::min(direct.size(), kReadBytes);
+    const ssize_t size = ReadSome(to, room);
     if (size < 0) break;
     // Who only stopped to send gets what is answered by the end of the next turn.
     if (size == 0) {
       answers_last_ = true;
       loop_->Again(this);
     }
-    reading_ = size > 0 && Take({buffer.data(), static_cast<size_t>(size)});
+    reading_ = size > 0 && Take({to, static_cast<size_t>(size)});
     if (is_closed()) return;
     if (size == 0 && tls_ != nullptr && !tls_->is_ready()) NoteReason(EndReason::kHandshake);
+    // A plain socket that gave less than it was asked for is empty (epoll(7)).
+    if (tls_ == nullptr && !may_be_over && size < static_cast<ssize_t>(room)) break;
   }
   WantFlush();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ class Protocol {
   virtual ~Protocol() = default;
   // False: no more is read; what there is to say is said, and the connection ends.
   virtual bool Receive(std::string_view bytes) = 0;
+  // Where the bytes that come next may be put, so that they need no copy; empty: nowhere. They are
+  // then given to Receive.
+  virtual std::span<char> Room() { return {}; }
   // Appends what is to be sent, about `most` bytes at most.
   virtual void Fill(std::string* out, size_t most) = 0;
   // Nothing is left to do: the connection ends when all is sent.
@@ -49,7 +53,7 @@ class Connection final : public Loop::Watcher {
              std::shared_ptr<Loop> loop, std::function<void(Connection*)> on_closed);
   ~Connection() override;
 
-  void OnReady() override;
+  void OnReady(bool may_be_over) override;
   void OnTurnEnd() override { Flush(); }
 
   // Something was added to what is to be sent.

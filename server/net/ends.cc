@@ -19,14 +19,15 @@ const char* NameOf(EndReason reason) {
       "too many calls that are reset",
       "too many frames that bring nothing",
       "too many PINGs",
+      "a stream's messages are not read (server.send_timeout_seconds)",
   };
   return kNames[static_cast<size_t>(reason)];
 }
 
 const char* CauseOf(EndReason reason) {
   static constexpr const char* kCauses[kEndReasons] = {
-      "client",    "idle",     "age",     "drain",  "stranger", "handshake",
-      "keepalive", "protocol", "headers", "resets", "frames",   "pings"};
+      "client",   "idle",    "age",    "drain",  "stranger", "handshake", "keepalive",
+      "protocol", "headers", "resets", "frames", "pings",    "unread"};
   return kCauses[static_cast<size_t>(reason)];
 }
 

@@ -34,7 +34,8 @@ GrpcCall::GrpcCall(H2Session* session, int32_t stream, const GrpcHead& head)
       session_(session),
       stream_(stream),
       head_(head),
-      deadline_([this] { OnDeadline(); }) {}
+      deadline_([this] { OnDeadline(); }),
+      unread_([this] { OnUnread(); }) {}
 
 int64_t GrpcCall::MostBytes() const {
   const int64_t own = head_.method->info().max_bytes;
@@ -56,7 +57,7 @@ absl::Status GrpcCall::Open(CallHead head) {
     return absl::OkStatus();
   });
   FLOE_RETURN_IF_ERROR(opened);
-  if (is_bulk()) peer_ = head.peer;
+  if (is_stream()) peer_ = head.peer;
   if (is_stream()) session_->SetWindow(stream_, static_cast<size_t>(2 * kMaxStreamMessage));
   deadline_.Set(loop_->timers(), head.deadline);
   return absl::OkStatus();
@@ -77,6 +78,23 @@ void GrpcCall::OnDeadline() {
   // The client does not take the reply that has begun, so a status behind it would not arrive.
   if (session_ != nullptr && (end_.has_value() || out_sent_ > 0)) return session_->Reset(this);
   End(absl::DeadlineExceededError("the deadline passed"));
+}
+
+void GrpcCall::OnUnread() {
+  const Duration timeout = shared_.connections.limits().send_timeout;
+  const int64_t least =
+      CallLimits::kLeastRate * std::chrono::duration_cast<std::chrono::seconds>(timeout).count();
+  if (unread_taken_ >= least && least > 0) return WatchUnread();
+  const std::shared_ptr<GrpcCall> self = shared_from_this();
+  session_->CloseUnread();
+}
+
+// From when a message of a stream waits, its client has the time of a reply to read it.
+void GrpcCall::WatchUnread() {
+  const Duration timeout = shared_.connections.limits().send_timeout;
+  if (!is_stream() || out_.empty() || unread_.is_set() || timeout <= Duration::zero()) return;
+  unread_taken_ = 0;
+  unread_.Set(loop_->timers(), loop_->now() + timeout);
 }
 
 void GrpcCall::Refuse(const absl::Status& status) {
@@ -112,6 +130,12 @@ void GrpcCall::OnData(std::string_view bytes) {
   ReadOn();
 }
 
+std::span<char> GrpcCall::Room() {
+  if (is_stream() || end_.has_value() || delivered_) return {};
+  return {arriving_.memory.get() + arriving_.before + arriving_.size,
+          arriving_.capacity - arriving_.size};
+}
+
 void GrpcCall::OnHalfClose() {
   half_closed_ = true;
   if (end_.has_value()) return;
@@ -129,7 +153,7 @@ absl::Status GrpcCall::TakeUnary(std::string_view bytes) {
     FLOE_RETURN_IF_ERROR(BeginMessage());
   }
   while (!bytes.empty() && arriving_.size < arriving_.whole) {
-    if (arriving_.size == arriving_.capacity) FLOE_RETURN_IF_ERROR(Grow(&arriving_, &seat_));
+    if (arriving_.size == arriving_.capacity) FLOE_RETURN_IF_ERROR(Grow(&arriving_, &seat_, bytes));
     const size_t part = std::min(bytes.size(), arriving_.capacity - arriving_.size);
     arriving_.Append(bytes.substr(0, part));
     bytes.remove_prefix(part);
@@ -151,22 +175,35 @@ absl::Status GrpcCall::BeginMessage() {
 }
 
 // Pays for more of the message, and opens the window for it.
-absl::Status GrpcCall::Grow(Arriving* message, CallSeat* seat) {
-  FLOE_RETURN_IF_ERROR(message->Grow(seat));
+absl::Status GrpcCall::Grow(Arriving* message, CallSeat* seat, std::string_view next) {
+  FLOE_RETURN_IF_ERROR(message->Grow(seat, next));
   if (message->capacity > kSmallWindow && session_ != nullptr)
     session_->SetWindow(stream_,
                         std::clamp(message->capacity - message->size, kSmallWindow, kLargeWindow));
   return absl::OkStatus();
 }
 
-absl::Status GrpcCall::Arriving::Grow(CallSeat* seat) {
+absl::Status GrpcCall::Arriving::Grow(CallSeat* seat, std::string_view next) {
   constexpr size_t kFirstPart = size_t{256} << 10, kTimes = 4;
+  constexpr size_t kSecondPart = size_t{16} << 20, kAlignment = 16;
   const size_t larger = std::min(whole, std::max(kFirstPart, kTimes * capacity));
   FLOE_RETURN_IF_ERROR(seat->AddRequest(static_cast<int64_t>(larger - capacity)));
-  void* const grown = std::realloc(bytes.get(), larger);
-  if (grown == nullptr) return absl::ResourceExhaustedError("no memory for the request");
-  (void)bytes.release();
-  bytes = {static_cast<char*>(grown), std::free};
+  if (larger > allocated) {
+    // In few steps, since each copies what has come and keeps the loop from others. What is not
+    // paid for yet is not written either, and takes no memory.
+    const size_t part = larger <= kFirstPart ? kFirstPart : std::max(larger, kSecondPart);
+    const size_t wanted = larger > kSecondPart ? whole : std::min(whole, part);
+    if (allocated == 0)
+      before = (kAlignment - PayloadOffset(next, whole) % kAlignment) % kAlignment;
+    // Not by realloc: the allocator would extend the part with pages that are new to the process,
+    // each of which costs a fault, where it has used ones for a whole.
+    std::unique_ptr<char, void (*)(void*)> grown(static_cast<char*>(std::malloc(before + wanted)),
+                                                 std::free);
+    if (grown == nullptr) return absl::ResourceExhaustedError("no memory for the request");
+    if (size > 0) std::memcpy(grown.get() + before, memory.get() + before, size);
+    memory = std::move(grown);
+    allocated = wanted;
+  }
   capacity = larger;
   return absl::OkStatus();
 }
@@ -177,14 +214,15 @@ GrpcCall::Large::~Large() {
 }
 
 void GrpcCall::Arriving::Append(std::string_view part) {
-  std::memcpy(bytes.get() + size, part.data(), part.size());
+  char* const to = memory.get() + before + size;
+  if (part.data() != to) std::memcpy(to, part.data(), part.size());  // else it was read into Room
   size += part.size();
 }
 
 void GrpcCall::Deliver() {
   delivered_ = true;
   if (prefix_[0] != 0) return Unpack();
-  Give(Message{{arriving_.bytes.get(), arriving_.whole}, shared_from_this()});
+  Give(Message{arriving_.bytes(), shared_from_this()});
 }
 
 // On a thread of its own: a few bytes may be much work.
@@ -192,8 +230,7 @@ void GrpcCall::Unpack() {
   const auto unpack = [self = shared_from_this()] {
     const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
       const size_t size = self->arriving_.whole;
-      FLOE_ASSIGN_OR_RETURN(std::string bytes,
-                            Gunzip({self->arriving_.bytes.get(), size}, self->MostBytes()));
+      FLOE_ASSIGN_OR_RETURN(std::string bytes, Gunzip(self->arriving_.bytes(), self->MostBytes()));
       if (bytes.size() > size)
         FLOE_RETURN_IF_ERROR(self->seat_.AddRequest(static_cast<int64_t>(bytes.size() - size)));
       const auto owner = std::make_shared<const std::string>(std::move(bytes));
@@ -271,7 +308,8 @@ absl::StatusOr<bool> GrpcCall::TakeOne() {
 absl::StatusOr<bool> GrpcCall::TakeLarge() {
   Arriving& message = large_->message;
   while (!held_.empty() && message.size < message.whole) {
-    if (message.size == message.capacity) FLOE_RETURN_IF_ERROR(Grow(&message, &large_->seat));
+    if (message.size == message.capacity)
+      FLOE_RETURN_IF_ERROR(Grow(&message, &large_->seat, held_));
     const size_t part = std::min(held_.size(), message.capacity - message.size);
     message.Append(std::string_view(held_).substr(0, part));
     held_.erase(0, part);
@@ -280,7 +318,7 @@ absl::StatusOr<bool> GrpcCall::TakeLarge() {
   if (message.size < message.whole) return false;
   const std::shared_ptr<Large> whole = std::move(large_);
   if (session_ != nullptr) session_->SetWindow(stream_, static_cast<size_t>(2 * kMaxStreamMessage));
-  handler_->OnMessage(Message{{message.bytes.get(), message.whole}, whole});
+  handler_->OnMessage(Message{message.bytes(), whole});
   return true;
 }
 
@@ -377,12 +415,14 @@ void GrpcCall::Run() {
     if (finished) Leave();
     return;
   }
+  WatchUnread();
   session_->Send(this);
   if (is_stream()) ReadOn();
 }
 
 void GrpcCall::CopyOut(size_t bytes, std::string* to) {
   out_bytes_ -= bytes;
+  unread_taken_ += static_cast<int64_t>(bytes);
   while (bytes > 0) {
     Out& out = out_[out_first_];
     const size_t size = out.bytes.size();
@@ -407,8 +447,9 @@ void GrpcCall::CopyOut(size_t bytes, std::string* to) {
     std::string().swap(out.bytes);
     ++out_first_;
     out_sent_ = 0;
+    unread_.Clear();
   }
-  if (out_first_ < out_.size()) return;
+  if (out_first_ < out_.size()) return WatchUnread();
   out_.clear();
   out_first_ = 0;
   if (!is_stream() || end_.has_value()) return;
@@ -421,6 +462,7 @@ void GrpcCall::CopyOut(size_t bytes, std::string* to) {
 void GrpcCall::OnClosed(bool whole) {
   session_ = nullptr;
   deadline_.Clear();
+  unread_.Clear();
   bool over;
   {
     MutexLock lock(mutex_);

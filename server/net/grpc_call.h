@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,9 +45,12 @@ class GrpcCall final : public Responder,
   // The session's. Bytes of the request's body, and its end.
   void OnData(std::string_view bytes);
   void OnHalfClose();
+  // Where the next bytes of its message go; empty: not known.
+  std::span<char> Room();
   // The stream is gone; `whole`: with everything that was to be sent.
   void OnClosed(bool whole);
   void OnDeadline();
+  void OnUnread();
   void Drain();
 
   // What is to be sent: bytes now, and whether that is all.
@@ -79,11 +83,14 @@ class GrpcCall final : public Responder,
   };
   // A message as it arrives: it grows as bytes come, never to what is only claimed.
   struct Arriving {
-    std::unique_ptr<char, void (*)(void*)> bytes{nullptr, nullptr};
+    std::unique_ptr<char, void (*)(void*)> memory{nullptr, nullptr};
+    size_t allocated = 0;  // address space
+    size_t before = 0;     // unused bytes, which align the tensor in the message
     size_t size = 0, capacity = 0, whole = 0;
-    // Makes room for more, which `seat` pays. RESOURCE_EXHAUSTED: it cannot.
-    absl::Status Grow(CallSeat* seat);
+    // Makes room for more, which `seat` pays; `next` comes there. RESOURCE_EXHAUSTED: it cannot.
+    absl::Status Grow(CallSeat* seat, std::string_view next);
     void Append(std::string_view part);
+    std::string_view bytes() const { return {memory.get() + before, size}; }
   };
   // Of a bulk stream: a message that is too large to be held whole. It counts as a call.
   struct Large {
@@ -104,7 +111,7 @@ class GrpcCall final : public Responder,
   void End(const absl::Status& status);
   absl::Status TakeUnary(std::string_view bytes);
   absl::Status BeginMessage();
-  absl::Status Grow(Arriving* message, CallSeat* seat);
+  absl::Status Grow(Arriving* message, CallSeat* seat, std::string_view next);
   void Deliver();
   void Unpack();
   void Give(Message message);
@@ -112,6 +119,7 @@ class GrpcCall final : public Responder,
   absl::StatusOr<bool> TakeOne();
   absl::StatusOr<bool> TakeLarge();
   bool ReadingPaused() const;
+  void WatchUnread();
   void TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave();
@@ -124,8 +132,10 @@ class GrpcCall final : public Responder,
   CancelToken cancel_;
   std::shared_ptr<CallHandler> handler_;
   CallSeat seat_;
-  std::string peer_;  // of bulk streams
+  std::string peer_;  // of streams
   Timer deadline_;
+  Timer unread_;              // of streams: set while a message waits to be sent
+  int64_t unread_taken_ = 0;  // bytes, since it was set
   bool in_gate_ = false, delivered_ = false, half_closed_ = false, told_half_close_ = false;
   char prefix_[kMessagePrefix];
   size_t prefix_size_ = 0;

@@ -1,12 +1,52 @@
 // As in gRPC's "PROTOCOL-HTTP2.md".
 #include "server/net/grpc_wire.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
 #include "server/api/gunzip.h"
 
 namespace floe::server {
+
+namespace {
+
+// False: it does not end in `bytes`.
+bool ReadVarint(std::string_view bytes, size_t* at, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64 && *at < bytes.size(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes[(*at)++]);
+    *value |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+size_t PayloadOffset(std::string_view first, size_t whole) {
+  constexpr int kMostFields = 64;
+  enum : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+  size_t payload = 0, at = 0;
+  for (int n = 0; n < kMostFields; ++n) {
+    uint64_t tag, size;
+    if (!ReadVarint(first, &at, &tag) || tag >> 3 == 0) break;
+    const uint64_t type = tag & 7;
+    if (type == kFixed64 || type == kFixed32) {
+      at += type == kFixed64 ? 8 : 4;
+      continue;
+    }
+    if ((type != kVarint && type != kBytes) || !ReadVarint(first, &at, &size)) break;
+    if (type == kVarint) continue;
+    if (size > whole - std::min(at, whole)) break;
+    if (size > whole / 2)
+      payload = at;  // what comes next is in it
+    else
+      at += size;
+  }
+  return payload;
+}
 
 std::optional<Duration> ParseTimeout(std::string_view text) {
   constexpr size_t kMostDigits = 8;

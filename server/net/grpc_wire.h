@@ -14,6 +14,11 @@ namespace floe::server {
 // A message's prefix: whether it is compressed, and its size in four bytes.
 inline constexpr size_t kMessagePrefix = 5;
 
+// Where the largest field of a protobuf message begins, in the messages it lies in, as far as the
+// first bytes of the message tell; 0 where no field is most of it. `whole` is the message's size.
+// A guess: bytes of a field may look like a message.
+size_t PayloadOffset(std::string_view first, size_t whole);
+
 // "250m" is 250 ms; nothing when it is malformed. Longer than a century is for ever:
 // Duration::max().
 std::optional<Duration> ParseTimeout(std::string_view text);

@@ -32,6 +32,31 @@ TEST(GrpcWire, BinaryMetadata) {
   EXPECT_FALSE(FromBase64("Y*").has_value());
 }
 
+std::string FieldOf(int number, const std::string& bytes) {
+  std::string text(1, static_cast<char>(number << 3 | 2));
+  size_t size = bytes.size();
+  for (; size >= 128; size >>= 7) text += static_cast<char>(size % 128 + 128);
+  return text + static_cast<char>(size) + bytes;
+}
+
+TEST(GrpcWire, TheLargestFieldOfAMessageIsFound) {
+  const std::string data(100'000, '\x3f');
+  // A map's entry with a tensor, as PredictRequest has.
+  const std::string tensor = std::string("\x08\x01\x12\x03\x12\x01\x08", 7) + FieldOf(4, data);
+  const std::string message =
+      FieldOf(1, FieldOf(1, "model")) + FieldOf(2, FieldOf(1, "key") + FieldOf(2, tensor));
+  const size_t at = message.find(data);
+  EXPECT_EQ(PayloadOffset(message, message.size()), at);
+  EXPECT_EQ(PayloadOffset(message.substr(0, at), message.size()), at) << "what has come so far";
+  EXPECT_LT(PayloadOffset(message.substr(0, at - 2), message.size()), at);
+  // Half of it each, nothing, and what is no message.
+  const std::string half = FieldOf(3, std::string(500, 'a'));
+  EXPECT_EQ(PayloadOffset(half + half, 2 * half.size()), 0u);
+  EXPECT_EQ(PayloadOffset("", 10), 0u);
+  EXPECT_EQ(PayloadOffset(std::string(30, '\xff'), 30), 0u);
+  EXPECT_EQ(PayloadOffset(FieldOf(3, data), 1000), 0u) << "longer than the message";
+}
+
 TEST(GrpcWire, Compression) {
   EXPECT_EQ(PackingOf("snappy"), Packing::kUnknown);
   EXPECT_TRUE(Accepts("identity, gzip", Packing::kGzip));

@@ -243,12 +243,7 @@ void H1Session::Open() {
   asked.path = head.path;
   asked.query = head.query;
   asked.fields = head.fields;
-  asked.caller = CallerOf(connection_.shared(), who, TakeAuthorization(&asked.fields));
-  asked.peer = who.peer;
-  asked.local = who.local;
-  asked.roles = who.roles;
-  asked.principal = who.principal;
-  asked.arrived = Clock::Steady().Now();
+  SetCaller(connection_.shared(), who, TakeAuthorization(&asked.fields), &asked);
   asked.cancel = exchange_->cancel;
   if (!head.chunked) asked.content_length = head.content_length.value_or(0);
   int64_t most = 0;

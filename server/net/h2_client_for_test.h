@@ -46,6 +46,7 @@ class RawSocket {
     EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
+  void StopSending() const { shutdown(fd_, SHUT_WR); }
   // Up to the first `text`, or to the end of the connection.
   std::string ReadUntil(std::string_view text) const {
     std::string all;

@@ -196,14 +196,8 @@ absl::Status H2Session::OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* open
   if (shared().limits.compression && Accepts(head_.accepts, asked.packing))
     asked.reply = asked.packing;
   CallHead& head = head_.call;
-  const PeerIdentity& who = connection_.who();
   head.path = head_.path;
-  head.peer = who.peer;
-  head.local = who.local;
-  head.roles = who.roles;
-  head.caller = CallerOf(shared(), who, head_.authorization);
-  head.principal = who.principal;
-  head.arrived = Clock::Steady().Now();
+  SetCaller(shared(), connection_.who(), head_.authorization, &head);
   head.deadline = head_.deadline;
   auto call = std::make_shared<GrpcCall>(this, stream, asked);
   calls_[stream] = call;
@@ -219,7 +213,6 @@ absl::Status H2Session::OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* open
 
 void H2Session::OpenPlain(int32_t stream, bool ends) {
   guard_.OnWork();
-  const PeerIdentity& who = connection_.who();
   HttpHead asked;
   asked.method = std::move(head_.method);
   const size_t mark = head_.path.find('?');
@@ -227,12 +220,7 @@ void H2Session::OpenPlain(int32_t stream, bool ends) {
   if (mark != std::string::npos) asked.query = head_.path.substr(mark + 1);
   asked.fields = std::move(head_.fields);
   asked.fields.emplace_back("host", std::move(head_.authority));
-  asked.peer = who.peer;
-  asked.local = who.local;
-  asked.roles = who.roles;
-  asked.caller = CallerOf(shared(), who, head_.authorization);
-  asked.principal = who.principal;
-  asked.arrived = Clock::Steady().Now();
+  SetCaller(shared(), connection_.who(), head_.authorization, &asked);
   int64_t length = 0;
   if (const std::string* const said = asked.Field("content-length");
       said != nullptr && absl::SimpleAtoi(*said, &length))

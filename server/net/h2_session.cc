@@ -35,6 +35,12 @@ struct H2Callbacks {
     self.head_.since = self.loop()->now();
     return 0;
   }
+  static int OnBeginFrame(nghttp2_session*, const nghttp2_frame_hd* frame, void* user) {
+    const bool plain = frame->type == NGHTTP2_DATA && (frame->flags & NGHTTP2_FLAG_PADDED) == 0;
+    Of(user).data_stream_ = frame->stream_id;
+    Of(user).data_left_ = plain ? frame->length : 0;
+    return 0;
+  }
   static int OnHeader(nghttp2_session*, const nghttp2_frame*, const uint8_t* name, size_t name_size,
                       const uint8_t* value, size_t value_size, uint8_t, void* user) {
     return Of(user).OnField(Text(name, name_size), Text(value, value_size))
@@ -93,6 +99,7 @@ int H2Callbacks::OnFrameReceived(nghttp2_session*, const nghttp2_frame* frame, v
 int H2Callbacks::OnData(nghttp2_session* session, uint8_t, int32_t stream, const uint8_t* bytes,
                         size_t size, void* user) {
   nghttp2_session_consume_connection(session, size);
+  Of(user).data_left_ -= std::min(size, Of(user).data_left_);
   GrpcCall* call = Of(user).Find(stream);
 #ifdef FLOE_FUZZ_PLANTED_BUG  // for scripts/fuzz --self-test
   if (call == nullptr) call = Of(user).calls_.begin()->second.get();
@@ -153,6 +160,7 @@ nghttp2_session_callbacks* H2Callbacks::All() {
     nghttp2_session_callbacks* made = nullptr;
     nghttp2_session_callbacks_new(&made);
     nghttp2_session_callbacks_set_on_begin_headers_callback(made, OnBeginHeaders);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(made, OnBeginFrame);
     nghttp2_session_callbacks_set_on_header_callback(made, OnHeader);
     nghttp2_session_callbacks_set_on_frame_recv_callback(made, OnFrameReceived);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, OnData);
@@ -220,6 +228,15 @@ bool H2Session::Receive(std::string_view bytes) {
   if (head_.stream != 0) SetTimer();
   connection_.WantFlush();
   return !broken_;
+}
+
+// The rest of a DATA frame is the message's and nothing else.
+std::span<char> H2Session::Room() {
+  constexpr size_t kLeast = size_t{32} << 10;  // less takes more calls of recv than it saves
+  GrpcCall* const call = data_left_ >= kLeast ? Find(data_stream_) : nullptr;
+  if (call == nullptr) return {};
+  const std::span<char> room = call->Room();
+  return room.size() < kLeast ? std::span<char>() : room.first(std::min(room.size(), data_left_));
 }
 
 void H2Session::ResetStream(int32_t stream) {

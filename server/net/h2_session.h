@@ -26,6 +26,7 @@ class H2Session final : public Protocol {
   ~H2Session() override;
 
   bool Receive(std::string_view bytes) override;
+  std::span<char> Room() override;
   void Fill(std::string* out, size_t most) override;
   bool IsOver() const override;
   bool IsSuspect() const override { return guard_.IsSuspect(); }
@@ -38,6 +39,8 @@ class H2Session final : public Protocol {
   void Send(GrpcCall* call);
   // Ends the call without an answer. Not counted as a reset that the client provoked.
   void Reset(GrpcCall* call) { ResetStream(call->stream()); }
+  // The client leaves a stream's messages unread: ends the connection.
+  void CloseUnread() { connection_.Close(EndReason::kUnread); }
   void ConsumeStream(int32_t stream, size_t bytes);
   // For plain requests: submits the answer's fields once, and lets its body go on.
   void Send(H2Exchange* exchange);
@@ -87,6 +90,8 @@ class H2Session final : public Protocol {
   Connection& connection_;
   nghttp2_session* session_ = nullptr;
   Head head_;
+  int32_t data_stream_ = 0;  // of the DATA frame that arrives
+  size_t data_left_ = 0;     // of its bytes
   absl::flat_hash_map<int32_t, std::shared_ptr<GrpcCall>> calls_;
   absl::flat_hash_map<int32_t, std::shared_ptr<H2Exchange>> exchanges_;  // plain requests
   std::string* out_ = nullptr;                                           // within Fill

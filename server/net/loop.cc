@@ -17,7 +17,7 @@
 
 namespace floe::server {
 
-Loop::Loop() : timers_(Clock::Steady().Now()), now_(Clock::Steady().Now()) {}
+Loop::Loop(const Clock& clock) : clock_(clock), timers_(clock.Now()), now_(clock.Now()) {}
 
 Loop::~Loop() {
   Stop();
@@ -124,7 +124,7 @@ int Loop::Wait(epoll_event* events) {
   const TimePoint next = timers_.Next();
   int64_t millis = -1;
   if (next != TimePoint::max()) {
-    const Duration left = std::max(Duration::zero(), next - Clock::Steady().Now());
+    const Duration left = std::max(Duration::zero(), next - clock_.Now());
     millis = std::min<int64_t>(1000, std::chrono::ceil<std::chrono::milliseconds>(left).count());
   }
   {
@@ -134,7 +134,7 @@ int Loop::Wait(epoll_event* events) {
     turned_ = sleeping_ ? TimePoint::max() : now_;
   }
   const int count = epoll_wait(epoll_, events, kEvents, static_cast<int>(millis));
-  now_ = Clock::Steady().Now();
+  now_ = clock_.Now();
   MutexLock lock(mutex_);
   sleeping_ = false;
   turned_ = now_;
@@ -177,13 +177,14 @@ void Loop::Run() {
     for (Watcher* const watcher : again) watcher->again_ = false;
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr != nullptr) {
-        static_cast<Watcher*>(events[i].data.ptr)->OnReady();
+        constexpr uint32_t kOver = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+        static_cast<Watcher*>(events[i].data.ptr)->OnReady((events[i].events & kOver) != 0);
       } else {
         uint64_t times;
         [[maybe_unused]] const ssize_t read_bytes = read(wake_, &times, sizeof times);
       }
     }
-    for (Watcher* const watcher : again) watcher->OnReady();
+    for (Watcher* const watcher : again) watcher->OnReady(/*may_be_over=*/true);
     again.clear();
     timers_.Run(now_);
     RunTasks();

@@ -25,8 +25,9 @@ class Loop {
    public:
     virtual ~Watcher() = default;
     // Something can be read or written, or the other end is gone. Called again only when that
-    // changes, so it reads and writes as much as there is, or asks for Again.
-    virtual void OnReady() = 0;
+    // changes, so it reads and writes as much as there is, or asks for Again. Unless `may_be_over`,
+    // the other end had not said yet that it sends no more.
+    virtual void OnReady(bool may_be_over) = 0;
     // After the tasks and sockets of a turn, if WantTurnEnd was called in it.
     virtual void OnTurnEnd() = 0;
 
@@ -40,7 +41,8 @@ class Loop {
     virtual void Run() = 0;
   };
 
-  Loop();
+  // `clock` outlives it. The loop sees that it was advanced when it turns, at least once a second.
+  explicit Loop(const Clock& clock = Clock::Steady());
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -78,6 +80,7 @@ class Loop {
   bool TakeTasks(std::vector<std::shared_ptr<Task>>* tasks);
   void EndTurn();
 
+  const Clock& clock_;
   int epoll_ = -1, wake_ = -1;
   std::thread thread_;
   TimerWheel timers_;

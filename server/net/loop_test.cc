@@ -12,7 +12,7 @@ namespace {
 
 class CountingWatcher final : public Loop::Watcher {
  public:
-  void OnReady() override { ++times_ready; }
+  void OnReady(bool) override { ++times_ready; }
   void OnTurnEnd() override {}
   int times_ready = 0;
 };

@@ -61,10 +61,17 @@ struct PeerIdentity {
   bool for_operators = false;
 };
 
-// Who makes a call of this connection, with this field of its head; "": none.
-inline Caller CallerOf(const NetShared& shared, const PeerIdentity& who,
-                       std::string_view authorization) {
-  return shared.access == nullptr ? Caller() : shared.access->OfCall(who.caller, authorization);
+// Writes into the head of a call, or of a request, who makes it and when. `authorization`: that
+// field of its head; "": none.
+template <typename Head>
+void SetCaller(const NetShared& shared, const PeerIdentity& who, std::string_view authorization,
+               Head* head) {
+  head->peer = who.peer;
+  head->local = who.local;
+  head->roles = who.roles;
+  if (shared.access != nullptr) head->caller = shared.access->OfCall(who.caller, authorization);
+  head->principal = who.principal;
+  head->arrived = Clock::Steady().Now();
 }
 
 }  // namespace floe::server

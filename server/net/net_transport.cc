@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <functional>
 #include <map>
 #include <unordered_map>
@@ -28,57 +29,104 @@
 namespace floe::server {
 namespace {
 
-// A loop and its connections, which its thread owns.
-struct LoopOfConnections {
-  std::shared_ptr<Loop> loop = std::make_shared<Loop>();
-  std::unordered_map<const Connection*, std::unique_ptr<Connection>> connections;
-
-  void Forget(Connection* connection) {
-    const auto found = connections.find(connection);
-    if (found == connections.end()) return;
-    loop->Forget(std::move(found->second));
-    connections.erase(found);
-  }
-  // `visit` may close connections.
-  void ForEach(const std::function<void(Connection*)>& visit) {
-    std::vector<const Connection*> all;
-    for (const auto& [key, connection] : connections) all.push_back(key);
-    for (const Connection* const key : all)
-      if (const auto found = connections.find(key); found != connections.end())
-        visit(found->second.get());
-  }
-};
-
-// A connection on its way from the thread that accepted it.
-class NewConnection final : public Loop::Task {
+// A loop and its connections, which its thread owns. Threading: as said.
+class LoopOfConnections {
  public:
-  NewConnection(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls, NetShared* shared,
-                LoopOfConnections* to)
-      : fd_(fd), who_(std::move(who)), tls_(std::move(tls)), shared_(*shared), to_(*to) {}
-  ~NewConnection() override {
-    if (fd_ < 0) return;
-    shared_.connections.Remove(fd_);
-    close(fd_);
+  explicit LoopOfConnections(NetShared* shared, const Clock& clock)
+      : loop_(std::make_shared<Loop>(clock)), arrivals_(std::make_shared<Arrivals>(this, shared)) {}
+  Loop* loop() { return loop_.get(); }
+
+  // A connection that was accepted. Any thread.
+  void Take(int fd, PeerIdentity who, std::shared_ptr<ssl_ctx_st> tls) {
+    arrivals_->Add({fd, std::move(who), std::move(tls)});
   }
-  void Run() override {
-    const int fd = std::exchange(fd_, -1);
-    auto made =
-        std::make_unique<Connection>(fd, std::move(who_), tls_, &shared_, to_.loop,
-                                     [to = &to_](Connection* closed) { to->Forget(closed); });
-    Connection* const connection = made.get();
-    to_.connections[connection] = std::move(made);
-    if (to_.loop->Watch(fd, connection).ok())
-      connection->OnReady();  // its first bytes may be there
-    else
-      connection->Close(EndReason::kClient);
+  // On the loop's thread. `visit` may close connections.
+  void ForEach(const std::function<void(Connection*)>& visit) {
+    while (arrivals_->OpenOne()) {
+    }
+    std::vector<const Connection*> all;
+    for (const auto& [key, connection] : connections_) all.push_back(key);
+    for (const Connection* const key : all)
+      if (const auto found = connections_.find(key); found != connections_.end())
+        visit(found->second.get());
   }
 
  private:
-  int fd_;
-  PeerIdentity who_;
-  std::shared_ptr<ssl_ctx_st> tls_;
-  NetShared& shared_;
-  LoopOfConnections& to_;
+  struct Arrival {
+    int fd;
+    PeerIdentity who;
+    std::shared_ptr<ssl_ctx_st> tls;
+  };
+  // Connections on their way from the thread that accepts them. However many come at once, calls
+  // of the others have their turn between them.
+  class Arrivals final : public Loop::Task, public std::enable_shared_from_this<Arrivals> {
+   public:
+    Arrivals(LoopOfConnections* to, NetShared* shared) : to_(*to), shared_(*shared) {}
+    ~Arrivals() override {
+      for (const Arrival& one : waiting_) {
+        shared_.connections.Remove(one.fd);
+        close(one.fd);
+      }
+    }
+    void Add(Arrival arrival) {
+      {
+        MutexLock lock(mutex_);
+        waiting_.push_back(std::move(arrival));
+        if (std::exchange(posted_, true)) return;
+      }
+      to_.loop_->Post(shared_from_this());
+    }
+    void Run() override {
+      constexpr int kTurn = 32;
+      for (int n = 0; n < kTurn; ++n)
+        if (!OpenOne()) return;
+      to_.loop_->Post(shared_from_this());
+    }
+    // False: none waits, and the next one posts this again.
+    bool OpenOne() {
+      Arrival next;
+      {
+        MutexLock lock(mutex_);
+        if (waiting_.empty()) {
+          posted_ = false;
+          return false;
+        }
+        next = std::move(waiting_.front());
+        waiting_.pop_front();
+      }
+      to_.Open(std::move(next), &shared_);
+      return true;
+    }
+
+   private:
+    LoopOfConnections& to_;
+    NetShared& shared_;
+    Mutex mutex_;
+    std::deque<Arrival> waiting_ ABSL_GUARDED_BY(mutex_);
+    bool posted_ ABSL_GUARDED_BY(mutex_) = false;
+  };
+
+  void Open(Arrival arrival, NetShared* shared) {
+    auto made =
+        std::make_unique<Connection>(arrival.fd, std::move(arrival.who), arrival.tls, shared, loop_,
+                                     [this](Connection* closed) { Forget(closed); });
+    Connection* const connection = made.get();
+    connections_[connection] = std::move(made);
+    if (loop_->Watch(arrival.fd, connection).ok())
+      connection->OnReady(/*may_be_over=*/true);  // its first bytes may be there
+    else
+      connection->Close(EndReason::kClient);
+  }
+  void Forget(Connection* connection) {
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    loop_->Forget(std::move(found->second));
+    connections_.erase(found);
+  }
+
+  const std::shared_ptr<Loop> loop_;
+  const std::shared_ptr<Arrivals> arrivals_;
+  std::unordered_map<const Connection*, std::unique_ptr<Connection>> connections_;
 };
 
 PeerIdentity IdentityOf(int fd, const ListenerSpec& spec, const Access* access) {
@@ -169,15 +217,14 @@ void EpollTransport::Hand(int listener_fd, int fd) {
   PeerIdentity who = IdentityOf(fd, spec, shared_.access);
   std::shared_ptr<ssl_ctx_st> tls;
   if (spec.tls.context != nullptr) tls = spec.tls.context();
-  LoopOfConnections* const to = loops_[next_loop_++ % loops_.size()].get();
-  to->loop->Post(std::make_shared<NewConnection>(fd, std::move(who), std::move(tls), &shared_, to));
+  loops_[next_loop_++ % loops_.size()]->Take(fd, std::move(who), std::move(tls));
 }
 
 absl::Status EpollTransport::CheckTurning() const {
   constexpr auto kLongest = std::chrono::seconds(2);
-  const TimePoint now = Clock::Steady().Now();
+  const TimePoint now = options_.clock->Now();
   for (const auto& one : loops_)
-    if (const TimePoint turned = one->loop->last_turn(); turned < now - kLongest)
+    if (const TimePoint turned = one->loop()->last_turn(); turned < now - kLongest)
       return absl::UnavailableError(absl::StrCat(
           "a connection loop has not turned for ",
           std::chrono::duration_cast<std::chrono::seconds>(now - turned).count(), " s"));
@@ -197,8 +244,8 @@ absl::Status EpollTransport::Start(const std::vector<ListenerSpec>& listeners) {
   constexpr int kCpusForTwo = 4;
   const int loops = FindUsableCpus().count() >= kCpusForTwo ? 2 : 1;
   for (int i = 0; i < loops; ++i) {
-    auto made = std::make_unique<LoopOfConnections>();
-    FLOE_RETURN_IF_ERROR(made->loop->Start());
+    auto made = std::make_unique<LoopOfConnections>(&shared_, *options_.clock);
+    FLOE_RETURN_IF_ERROR(made->loop()->Start());
     loops_.push_back(std::move(made));
   }
   acceptor_ =
@@ -222,7 +269,7 @@ void EpollTransport::CutOverdue() {
 
 void EpollTransport::ForEach(const std::function<void(Connection*)>& visit) {
   for (const auto& one : loops_)
-    one->loop->RunNow([&visit, loop = one.get()] { loop->ForEach(visit); });
+    one->loop()->RunNow([&visit, loop = one.get()] { loop->ForEach(visit); });
 }
 
 void EpollTransport::Shutdown(TimePoint deadline) {
@@ -247,7 +294,7 @@ void EpollTransport::Shutdown(TimePoint deadline) {
   with_protocol(&Protocol::TakeNoMore);
   ForEach([](Connection* one) { one->Close(EndReason::kDrain); });
   shared_.gate.CloseAndWait(TimePoint::max());  // for calls that were just cancelled
-  for (const auto& one : loops_) one->loop->Stop();
+  for (const auto& one : loops_) one->loop()->Stop();
   shared_.helpers.Stop();
 }
 

@@ -48,13 +48,6 @@ void TlsChannel::Farewell() {
   ERR_clear_error();
 }
 
-std::string TlsChannel::alpn() const {
-  const unsigned char* name = nullptr;
-  unsigned size = 0;
-  SSL_get0_alpn_selected(ssl_.get(), &name, &size);
-  return {reinterpret_cast<const char*>(name), size};
-}
-
 TlsPrincipal TlsChannel::client() const {
   const X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
   return certificate == nullptr ? TlsPrincipal() : PrincipalOf(*certificate);

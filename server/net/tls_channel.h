@@ -29,7 +29,6 @@ class TlsChannel {
   void Farewell();
 
   bool is_ready() const { return ready_; }  // the handshake is over
-  std::string alpn() const;                 // "h2", "http/1.1", "": none
   TlsPrincipal client() const;  // of its certificate, which was checked; empty: it has none
 
  private:

@@ -40,6 +40,8 @@ struct TransportOptions {
   Duration time_to_leave = std::chrono::seconds(2);
   // Says who callers are, and outlives the transport. Null: nobody asks.
   const Access* access = nullptr;
+  // Of the loops: what waits for a time waits by it. Outlives the transport.
+  const Clock* clock = &Clock::Steady();
 };
 
 // How a listener proves who it is, and whom it asks for the same. `context` gives OpenSSL's for a

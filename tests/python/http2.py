@@ -46,11 +46,14 @@ def message(payload, compressed=False):
 class Connection:
     """One connection. It reads nothing unless asked to, and grants the server `window` bytes a stream."""
 
-    def __init__(self, target, settings=((INITIAL_WINDOW_SIZE, 65535),), acknowledge=True, timeout=20, receive_buffer=0):
+    def __init__(self, target, settings=((INITIAL_WINDOW_SIZE, 65535),), acknowledge=True, timeout=20, receive_buffer=0,
+                 source=None):
         host, port = target.rsplit(":", 1)
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if source:
+            self.socket.bind(source)
         self.socket.settimeout(timeout)
         self.socket.connect((host, int(port)))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
