@@ -43,12 +43,19 @@ def in_thread(body):
     threading.Thread(target=quietly, daemon=True).start()
 
 
+# Of another host than the neighbour, to the server's limits.
+SOURCE = ("127.0.0.2", 0)
+
+
 class Attack:
-    """What the attacks share: the server, when to stop, and who attacks: processes that live until close()."""
+    """What the attacks share: the server, when to stop, and who attacks: processes that live until close().
+
+    They are nice: they stand for other machines, and must not hold up the server and its other clients on this one.
+    """
 
     def __init__(self, target, seconds, over):
         self.target, self.seconds, self.over = target, seconds, over
-        self.kept, self.processes = [], []
+        self.kept, self.group = [], None
         self.end = self.bomb = None
         self.cut, self.cut_pipe = 0, os.pipe()
         for fd in self.cut_pipe:
@@ -57,9 +64,7 @@ class Attack:
     def each(self, count, body):
         """Calls body() in so many processes, again after the server has cut its connection, and waits for the end."""
         for _ in range(count):
-            pid = os.fork()
-            if pid:
-                self.processes.append(pid)
+            if os.fork():
                 continue
             try:
                 while self.going():
@@ -86,11 +91,8 @@ class Attack:
         return self.cut
 
     def close(self):
-        for pid in self.processes:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        for connection in self.kept:
-            connection.close()
+        os.killpg(self.group, signal.SIGKILL)
+        os.waitpid(self.group, 0)
 
     def begin(self, name):
         """Runs it, once what it sends is made."""
@@ -98,15 +100,22 @@ class Attack:
             packer, zeros = zlib.compressobj(9, zlib.DEFLATED, 31), bytes(16 * MB)
             self.bomb = b"".join(packer.compress(zeros) for _ in range(64)) + packer.flush()
         self.end = time.monotonic() + self.seconds
-        with contextlib.suppress(OSError):  # the server cut the connection, or takes no more of it
-            getattr(self, name)()
+        self.group = os.fork()
+        if self.group == 0:
+            os.setpgid(0, 0)
+            os.nice(10)
+            with contextlib.suppress(OSError):  # the server cut the connection, or takes no more of it
+                getattr(self, name)()
+            time.sleep(3600)
+        with contextlib.suppress(OSError):
+            os.setpgid(self.group, self.group)
         self.wait()
 
     def going(self):
         return time.monotonic() < self.end and not self.over()
 
     def connect(self, **options):
-        connection = http2.Connection(self.target, **options)
+        connection = http2.Connection(self.target, source=SOURCE, **options)
         self.kept.append(connection)
         return connection
 
@@ -242,10 +251,9 @@ class Attack:
 
     def drip(self, count, first, each):
         """So many connections that send `first` and then the bytes of `each`, one a second."""
-        host, port = self.target.rsplit(":", 1)
         kept = []
         for _ in range(count):
-            kept.append(socket.create_connection((host, int(port)), timeout=5))
+            kept.append(self.plainly(timeout=5))
             kept[-1].sendall(first)
         self.kept += kept
         while self.going():
@@ -282,28 +290,23 @@ class Attack:
         numbers = iter(range(1000))
         for _ in range(self.idle_connections // 5000):
             number = next(numbers)
-            pid = os.fork()
-            if pid == 0:
+            if os.fork() == 0:
                 with contextlib.suppress(OSError):
                     resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
                     body(number)
                 time.sleep(3600)
-            self.processes.append(pid)
         self.wait()
 
     def files(self):
-        host, port = self.target.rsplit(":", 1)
         for _ in range(300):
             with contextlib.suppress(OSError):
-                self.kept.append(socket.create_connection((host, int(port)), timeout=1))
+                self.kept.append(self.plainly(timeout=1))
         self.wait()
 
     def plain(self, data, read=True):
         """Bytes of HTTP/1.1 again and again, each time on a new connection once the server closes it."""
-        host, port = self.target.rsplit(":", 1)
-
         def body():
-            with socket.create_connection((host, int(port)), timeout=self.seconds) as one:
+            with self.plainly(timeout=self.seconds) as one:
                 while self.going():
                     one.sendall(data)
                     if read and not one.recv(1 << 16):
@@ -322,7 +325,7 @@ class Attack:
     def handshakes(self):
         def body():
             while self.going():
-                with socket.create_connection(self.address(), timeout=5) as one:
+                with self.plainly(timeout=5) as one:
                     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
                     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
                     context.set_alpn_protocols(["h2"])
@@ -333,13 +336,13 @@ class Attack:
     def halves(self):
         hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # of a record that does not come
         for _ in range(2000):
-            self.kept.append(socket.create_connection(self.address(), timeout=5))
+            self.kept.append(self.plainly(timeout=5))
             self.kept[-1].sendall(hello)
         self.wait()
 
-    def address(self):
+    def plainly(self, timeout):
         host, port = self.target.rsplit(":", 1)
-        return host, int(port)
+        return socket.create_connection((host, int(port)), timeout=timeout, source_address=SOURCE)
 
     def gzip(self):
         connection = self.connect()
@@ -401,9 +404,8 @@ class Attack:
         self.each(4, body)
 
     def silent(self):
-        host, port = self.target.rsplit(":", 1)
         for _ in range(500):
-            self.kept.append(socket.create_connection((host, int(port)), timeout=5))
+            self.kept.append(self.plainly(timeout=5))
         self.wait()
 
 

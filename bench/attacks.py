@@ -7,7 +7,8 @@ Each attack runs against a floed of its own on loopback, for a bounded time and 
 stops when floed's memory reaches the bound. Printed: floed's memory before, at most and 5 s after; the CPU it took;
 how long a neighbour's calls took before and meanwhile, on a connection it had and on new ones; how long the
 watchdog had to wait, whose probe is due every 0.75 s; and how often the server cut an attacker's connection. With
---table: a row of Markdown for each attack.
+--table: a row of Markdown for each attack. Attackers are nice and come from an address of their own: they stand for other
+machines. A neighbour that shared the CPU with them would wait for them, and not for floed.
 
     headers     2 connections that send header blocks of 16 MB again and again
     resets      4 connections that open streams and reset them at once
