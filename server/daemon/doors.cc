@@ -25,6 +25,7 @@ void AddDoors(const ApiContext& api, const ListenConfig& listen,
   AddHealthRoutes(api.health, detail, routes);
   AddServingRoutes(api, RestOptionsOf(listen), routes);
   AddKServeRoutes(api, *methods, RestOptionsOf(listen), routes);
+  AddAdminRoutes(*methods, routes);
   AddModelHealthRoutes(api.registry, api.health, routes);
   AddPageRoutes(api, routes);
   AddMetricsRoutes(api, MetricNamesOf(listen.metrics_names), listen.metrics_path, routes);

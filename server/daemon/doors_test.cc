@@ -92,6 +92,7 @@ const std::map<std::string, Role> kRoutes = {
     {"GET /v2/models/{model}/versions/{version}/config", Role::kRead},
     {"GET /v2/models/{model}/versions/{version}/stats", Role::kRead},
     {"GET /v2/models/{model}/versions/{version}/ready", Role::kHealth},
+    {"POST /v1/config/reload", Role::kAdmin},
     {"POST /v1/models/{model}/labels/{label}:classify", Role::kInfer},
     {"POST /v1/models/{model}/labels/{label}:predict", Role::kInfer},
     {"POST /v1/models/{model}/labels/{label}:regress", Role::kInfer},

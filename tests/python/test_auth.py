@@ -305,6 +305,14 @@ def test_the_servers_own_user_has_all_roles_at_the_admin_socket(tmp_path):
     assert floectl("log-level", "--target", f"unix:{tmp_path}/admin.sock")[0] == 0
     code, out = floectl("log-level", "--target", floed.target)
     assert code == 1 and "not offered here" in out
+
+    def reload(*where):
+        return subprocess.run(["curl", "-s", "-X", "POST", *where], capture_output=True, text=True, check=True).stdout
+    path = "/v1/config/reload"
+    assert json.loads(reload("--unix-socket", f"{tmp_path}/admin.sock", f"http://localhost{path}")) == {"generation": 2}
+    config.write_text(config.read_text().replace("models: []", "models: [{name: a}]"))
+    assert "base_path" in reload("--unix-socket", f"{tmp_path}/admin.sock", f"http://localhost{path}")
+    assert "not offered here" in reload(f"http://{floed.target}{path}")
     assert "tokens come to" in floed.log()
     floed.close()
 

@@ -15,5 +15,7 @@ void AddServingRoutes(const ApiContext& context, const RestOptions& options, Htt
 // of health.
 void AddKServeRoutes(const ApiContext& context, const MethodTable& methods,
                      const RestOptions& options, HttpRoutes* routes);
+// What operators call: POST /v1/config/reload, as in OpenVINO Model Server.
+void AddAdminRoutes(const MethodTable& methods, HttpRoutes* routes);
 
 }  // namespace floe::server
