@@ -256,6 +256,14 @@ TEST_F(AccessTest, ALoginEndsWithItsTimeAndItsToken) {
   EXPECT_TRUE(absl::IsUnauthenticated(held.CheckRole(Role::kRead))) << "of a page that is open";
   now_ = kNow;
   EXPECT_TRUE(held.Holds());
+  TokenLine another = ParseTokens(text_, "tokens").value().front();
+  another.hash[0] = static_cast<char>(another.hash[0] ^ 1);
+  Write(TokenLineText(another) + "\n");
+  ASSERT_TRUE(access_->Reload().ok());
+  EXPECT_EQ(access_->OfLogin(With(""), of_days).name(), "anonymous") << "another token's id";
+  Write(text_);
+  ASSERT_TRUE(access_->Reload().ok());
+  EXPECT_TRUE(held.Holds());
   Write("# none\n");
   ASSERT_TRUE(access_->Reload().ok());
   EXPECT_EQ(access_->OfLogin(With(""), of_days).name(), "anonymous");

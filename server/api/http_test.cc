@@ -282,6 +282,10 @@ TEST(HttpRoutes, ClientsWhoTakeGzipGetIt) {
   const HttpReply reply = Ask(routes, "GET", "/long", head);
   EXPECT_THAT(reply.fields, testing::Contains(Pair("Content-Encoding", "gzip")));
   EXPECT_EQ(Gunzip(reply.body, 6000).value_or(""), std::string(5000, 'x'));
+  // More follows the first part of others, as of events.
+  const auto events = std::make_shared<NotingResponder>();
+  PackingResponder(head, events)->Begin({200, std::string(5000, 'x'), "text/plain", {}});
+  EXPECT_EQ(events->sent.front().body, std::string(5000, 'x'));
 }
 
 }  // namespace
