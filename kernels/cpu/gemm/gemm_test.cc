@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 std::vector<float> Random(size_t count, uint32_t seed) {
   std::mt19937 rng(seed);
   std::vector<float> values(count);
-  for (float& v : values) v = static_cast<float>(rng() >> 8) * 0x1p-23F - 1;
+  for (float& v : values) v = 2 * std::min(static_cast<float>(rng()) * 0x1p-32F, 1 - 0x1p-24F) - 1;
   return values;
 }
 
