@@ -164,8 +164,7 @@ std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random
                                           std::string("\1\0\0\0\3abc", 8),
                                           std::string("\0\7\xff\xff\xff", 5),
                                           kHead,
-                                          "\x82\x86\x04\x06/hello\x01\x01"
-                                          "a",
+                                          "\x82\x86\x04\x06/hello\x01\x01\x61",
                                           "\xbe",
                                           std::string("\x40\x01x\x01y", 5),
                                           std::string("\0\0\0\0", 4),
