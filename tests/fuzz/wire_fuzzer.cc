@@ -103,6 +103,7 @@ void CompareList(const Values& values, const TensorView& view) {
     const Value expected = values[static_cast<int>(std::min<int64_t>(i, values.size() - 1))];
     Value value;
     std::memcpy(&value, view.as<char>() + i * static_cast<int64_t>(sizeof(Value)), sizeof value);
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): NaN has its bits, too
     if (std::memcmp(&value, &expected, sizeof value) != 0) Fail("a value is not protobuf's");
   }
 }
