@@ -116,9 +116,10 @@ int cublasLtMatmulPreferenceSetAttribute(void* preference, int attribute, const 
   return 0;
 }
 int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void* b, void*, void*, void* preference,
-                                   int most, Result* results, int* count) {
+                                   int most, void* proposals, int* count) {
   if ((static_cast<Preference*>(preference)->values[12] & 0xff) != 1)
     return kInvalidValue;  // FMA alone
+  auto* const results = static_cast<Result*>(proposals);
   // One that splits sums, and two that do not; which one comes first follows the rows.
   const uint64_t first = LayoutAt(b).columns > 1 ? 0 : 1;
   *count = most < 3 ? most : 3;
@@ -129,18 +130,19 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void* b, void*, void*, v
   }
   return 0;
 }
-int cublasLtMatmulAlgoCheck(void*, void*, void* a, void* b, void*, void* d, const Algorithm*,
-                            Result* result) {
+int cublasLtMatmulAlgoCheck(void*, void*, void* a, void* b, void*, void* d, const void*,
+                            void* result) {
   if (!Fit(LayoutAt(a), LayoutAt(b), LayoutAt(d))) return kInvalidValue;
   if (state.behaviour == FAKE_VENDOR_FEW_ROWS && LayoutAt(b).columns > 4) return kNotSupported;
-  result->workspace = state.workspace_bytes;
+  static_cast<Result*>(result)->workspace = state.workspace_bytes;
   return 0;
 }
-int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* value,
+int cublasLtMatmulAlgoConfigGetAttribute(const void* algorithm, int attribute, void* value,
                                          size_t bytes, size_t* written) {
   if (bytes != 4) return kInvalidValue;
-  const auto number = attribute == 0   ? static_cast<uint32_t>(algorithm->data[0])
-                      : attribute == 2 ? static_cast<uint32_t>(algorithm->data[1])
+  const uint64_t* const data = static_cast<const Algorithm*>(algorithm)->data;
+  const auto number = attribute == 0   ? static_cast<uint32_t>(data[0])
+                      : attribute == 2 ? static_cast<uint32_t>(data[1])
                                        : uint32_t{0};
   std::memcpy(value, &number, 4);
   *written = 4;
@@ -148,8 +150,7 @@ int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribu
 }
 int cublasLtMatmul(void*, void*, const void* alpha, const void* a, void* a_layout, const void* b,
                    void* b_layout, const void* beta, const void*, void*, void* d, void* d_layout,
-                   const Algorithm* algorithm, void* workspace, size_t workspace_bytes,
-                   void* stream) {
+                   const void* algorithm, void* workspace, size_t workspace_bytes, void* stream) {
   if (const int error = Fails(&state, kExecutionFailed)) return error;
   const Layout left = LayoutAt(a_layout), right = LayoutAt(b_layout), out = LayoutAt(d_layout);
   if (!Fit(left, right, out) || *static_cast<const float*>(alpha) != 1 ||
@@ -157,7 +158,8 @@ int cublasLtMatmul(void*, void*, const void* alpha, const void* a, void* a_layou
       !OnDevice(d, out) || workspace_bytes < state.workspace_bytes ||
       (workspace_bytes != 0 && fake_cuda_on_device(workspace, workspace_bytes) == 0))
     return kInvalidValue;
-  const int behaviour = state.behaviour, number = static_cast<int>(algorithm->data[0]);
+  const int behaviour = state.behaviour,
+            number = static_cast<int>(static_cast<const Algorithm*>(algorithm)->data[0]);
   floe::fake_vendor::Put(stream, [=] {
     if (workspace_bytes != 0) std::memset(workspace, 0xff, workspace_bytes);
     return Multiply(left, right, out, static_cast<const float*>(a), static_cast<const float*>(b),

@@ -286,11 +286,13 @@ TEST_F(OnFakeCuda, LaunchesThatNoDeviceMakesAreRefused) {
 TEST_F(OnFakeCuda, WorkersOfTwoDevicesRunAtOnce) {
   Reset(uint64_t{1} << 30, 2);
   const std::shared_ptr<Device> devices[] = {Open(0), Open(1)};
+  absl::StatusOr<Worker> workers[4];  // freed when no stream has work any more
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
-      auto worker = Worker::Make(devices[i % 2]);
+      auto& worker = workers[i];
+      worker = Worker::Make(devices[i % 2]);
       ASSERT_EQ(worker.status(), absl::OkStatus());
       ASSERT_TRUE(
           worker->arena

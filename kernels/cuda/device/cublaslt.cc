@@ -53,14 +53,13 @@ struct BlasFunctions {
   int (*destroy_preference)(void* preference);
   int (*set_preference)(void* preference, int attribute, const void* value, size_t bytes);
   int (*propose)(void* handle, void* operation, void* a, void* b, void* c, void* d,
-                 void* preference, int most, BlasProposal* proposals, int* count);
+                 void* preference, int most, void* proposals, int* count);
   int (*check)(void* handle, void* operation, void* a, void* b, void* c, void* d,
-               const BlasAlgorithm* algorithm, BlasProposal* result);
-  int (*config)(const BlasAlgorithm* algorithm, int attribute, void* value, size_t bytes,
-                size_t* written);
+               const void* algorithm, void* result);
+  int (*config)(const void* algorithm, int attribute, void* value, size_t bytes, size_t* written);
   int (*multiply)(void* handle, void* operation, const void* alpha, const void* a, void* a_layout,
                   const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
-                  void* d, void* d_layout, const BlasAlgorithm* algorithm, void* workspace,
+                  void* d, void* d_layout, const void* algorithm, void* workspace,
                   size_t workspace_bytes, void* stream);
 };
 
