@@ -8,6 +8,8 @@ namespace {
 
 using floe::fake_vendor::Factor;
 using floe::fake_vendor::Fails;
+using floe::fake_vendor::Free;
+using floe::fake_vendor::Make;
 using floe::fake_vendor::SumsBackwards;
 
 constexpr int kNotSupported = 15, kInvalidValue = 7, kExecutionFailed = 13;
@@ -33,17 +35,6 @@ struct Result {
   float waves;
   int reserved[4];
 };
-
-template <typename T>
-int Make(void** made) {
-  *made = new T{};
-  return 0;
-}
-template <typename T>
-int Free(void* made) {
-  delete static_cast<T*>(made);
-  return 0;
-}
 
 bool Fit(const Layout& a, const Layout& b, const Layout& d) {
   return a.columns == b.rows && a.rows == d.rows && b.columns == d.columns &&

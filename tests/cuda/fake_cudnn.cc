@@ -8,6 +8,8 @@ namespace {
 
 using floe::fake_vendor::Factor;
 using floe::fake_vendor::Fails;
+using floe::fake_vendor::Free;
+using floe::fake_vendor::Make;
 using floe::fake_vendor::SumsBackwards;
 
 constexpr int kNotSupported = 3000, kBadParameter = 2000, kExecutionFailed = 5000;
@@ -24,16 +26,6 @@ struct Handle {
   void* stream;
 };
 
-template <typename T>
-int Make(void** made) {
-  *made = new T{};
-  return 0;
-}
-template <typename T>
-int Free(void* made) {
-  delete static_cast<T*>(made);
-  return 0;
-}
 const Tensor4& TensorAt(const void* at) { return *static_cast<const Tensor4*>(at); }
 
 int OutOf(const Convolution& conv, int in, int taps, int d) {

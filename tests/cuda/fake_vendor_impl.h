@@ -10,6 +10,18 @@
 
 namespace floe::fake_vendor {
 
+// Makes and frees what a handle stands for.
+template <typename T>
+int Make(void** made) {
+  *made = new T{};
+  return 0;
+}
+template <typename T>
+int Free(void* made) {
+  delete static_cast<T*>(made);
+  return 0;
+}
+
 inline float Factor(float f, int behaviour) {
   if (behaviour == FAKE_VENDOR_LOSES_NAN && f != f) return 0;
   if (behaviour != FAKE_VENDOR_LESS_EXACT) return f;
