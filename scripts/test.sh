@@ -6,7 +6,8 @@
 #   (nothing)    Release build and all tests, those in Python included
 #   --ci         also the page in a browser, sanitizers, static checks, every instruction set, installation and the systemd unit
 #   --full       with --ci: static checks look at all files, not only at changed ones; libFuzzer and long rounds of mutants run
-#                too, and older and newer versions of Keras write files, each in an environment of its own
+#                too, older and newer versions of Keras write files, and schemathesis and SDKs of other servers ask floed, each in an
+#                environment of its own
 #   --offline    nothing is downloaded: packages must be there; Python tests are skipped without their environment
 #
 # Prints each stage's time, and at last the line "N passed, N failed, N skipped". Exit status 0: nothing failed.
