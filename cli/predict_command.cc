@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/http_status.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/http_client.h"
@@ -125,30 +126,6 @@ absl::StatusOr<std::string> JsonBody(const PredictOptions& options) {
                       ",\"inputs\":{", inputs, "}}");
 }
 
-absl::StatusCode CodeOf(int http_status) {
-  switch (http_status) {
-    case 400:
-    case 413:
-      return absl::StatusCode::kInvalidArgument;
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 429:
-      return absl::StatusCode::kResourceExhausted;
-    case 501:
-      return absl::StatusCode::kUnimplemented;
-    case 503:
-      return absl::StatusCode::kUnavailable;
-    case 504:
-      return absl::StatusCode::kDeadlineExceeded;
-    default:
-      return absl::StatusCode::kInternal;
-  }
-}
-
 // By REST, and the answer as it comes.
 absl::Status RunHttp(const PredictOptions& options, Context& context) {
   const ServedCall& call = options.call;
@@ -165,7 +142,7 @@ absl::Status RunHttp(const PredictOptions& options, Context& context) {
   }
   const auto json = nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   const bool has_error = json.is_object() && json.contains("error") && json["error"].is_string();
-  return absl::Status(CodeOf(answer.status),
+  return absl::Status(CodeOfHttp(answer.status),
                       absl::StrCat(has_error ? json["error"].get<std::string>()
                                              : answer.body.substr(0, kMostShownBytes),
                                    " (HTTP ", answer.status, ")"));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/http_status.h"
 #include "base/status.h"
 #include "server/api/followed.h"
 
@@ -95,30 +96,6 @@ class WatchedCall : public CallHandler {
   const std::shared_ptr<const KeptHead> kept_;
   const std::shared_ptr<CallHandler> call_;
 };
-
-absl::StatusCode CodeOfHttp(int status) {
-  switch (status) {
-    case 401:
-      return absl::StatusCode::kUnauthenticated;
-    case 403:
-      return absl::StatusCode::kPermissionDenied;
-    case 404:
-      return absl::StatusCode::kNotFound;
-    case 405:
-    case 501:
-      return absl::StatusCode::kUnimplemented;
-    case 413:
-    case 414:
-    case 429:
-    case 431:
-      return absl::StatusCode::kResourceExhausted;
-    case 408:
-    case 503:
-      return absl::StatusCode::kUnavailable;
-    default:
-      return absl::StatusCode::kInvalidArgument;
-  }
-}
 
 class WatchedHttp : public ChangingResponder {
  public:
