@@ -143,7 +143,16 @@ int ConnectionTable::Find(std::string_view host, uint16_t port) const {
 
 void ConnectionTable::Cut(std::string_view host, uint16_t port) {
   MutexLock lock(mutex_);
-  if (const int fd = Find(host, port); fd >= 0) shutdown(fd, SHUT_RDWR);
+  const int fd = Find(host, port);
+  if (fd < 0) return;
+  open_[fd].cut = true;
+  shutdown(fd, SHUT_RDWR);
+}
+
+bool ConnectionTable::WasCut(int fd) const {
+  MutexLock lock(mutex_);
+  const auto found = open_.find(fd);
+  return found != open_.end() && found->second.cut;
 }
 
 int64_t ConnectionTable::BytesAcknowledged(std::string_view host, uint16_t port) const {

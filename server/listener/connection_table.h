@@ -53,6 +53,8 @@ class ConnectionTable {
 
   // Ends the TCP connection of this client, if it is open.
   void Cut(std::string_view host, uint16_t port);
+  // Of a connection that is open still for its owner.
+  bool WasCut(int fd) const;
   // Bytes that this client has acknowledged; 0 if there is no such connection.
   int64_t BytesAcknowledged(std::string_view host, uint16_t port) const;
 
@@ -65,6 +67,7 @@ class ConnectionTable {
     uint16_t port;
     int64_t number = 0;    // in the order of their arrival
     bool leaving = false;  // it was ended for another
+    bool cut = false;
   };
 
   // Counts a refusal where there is none.

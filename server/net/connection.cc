@@ -166,6 +166,7 @@ void Connection::Flush() {
 void Connection::Close(EndReason reason) {
   if (is_closed()) return;
   NoteReason(reason);
+  if (shared_.connections.WasCut(fd_)) NoteReason(EndReason::kUnread);
   silence_.Clear();
   if (protocol_ != nullptr) protocol_->OnGone();
   if (tls_ != nullptr) tls_->Farewell();

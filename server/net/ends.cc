@@ -19,7 +19,7 @@ const char* NameOf(EndReason reason) {
       "too many calls that are reset",
       "too many frames that bring nothing",
       "too many PINGs",
-      "a stream's messages are not read (server.send_timeout_seconds)",
+      "its replies are not read (server.send_timeout_seconds)",
   };
   return kNames[static_cast<size_t>(reason)];
 }

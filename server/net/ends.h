@@ -24,7 +24,7 @@ enum class EndReason : uint8_t {
   kResets,     // too many calls that it reset, or made the server reset
   kFrames,     // too many frames that bring nothing
   kPings,      // too many PINGs
-  kUnread,     // messages of a stream that it did not read
+  kUnread,     // replies that it did not read
 };
 inline constexpr int kEndReasons = 13;
 const char* NameOf(EndReason reason);   // for the log

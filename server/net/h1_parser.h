@@ -118,8 +118,7 @@ class H1Parser {
 // Writes the answer to one request.
 class H1Response {
  public:
-  // `wants_to_stay`: the server would keep the connection.
-  explicit H1Response(const H1Head& request, bool wants_to_stay = true);
+  explicit H1Response(const H1Head& request);
 
   // "HTTP/1.1 100 Continue", for who expects it.
   static std::string Continue() { return "HTTP/1.1 100 Continue\r\n\r\n"; }
@@ -132,10 +131,12 @@ class H1Response {
   // Connection. `date`: seconds since 1970; 0: no Date.
   absl::StatusOr<std::string> Head(int status, const H1Fields& fields,
                                    std::optional<int64_t> length, int64_t date = 0);
-  // A part of the body as it is to be sent. Empty parts, and those to HEAD, send nothing.
-  std::string Part(std::string_view bytes) const;
+  // Before Head: the server ends the connection after this answer.
+  void Leave() { keeps_ = false; }
+  // After Head: adds a part of the body as it is to be sent. Empty parts, those to HEAD and those
+  // with a 204 send nothing.
+  void AppendPart(std::string_view bytes, std::string* out) const;
   std::string End() const;
-  bool sends_body() const { return sends_body_; }  // after Head: not to HEAD, and not with a 204
   // After Head: whether the connection goes on.
   bool keeps_connection() const { return keeps_; }
 

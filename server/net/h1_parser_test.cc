@@ -238,8 +238,9 @@ std::string Answer(const std::string& request, std::optional<int64_t> length, bo
   auto head = response.Head(status, {{"Content-Type", "text/plain"}}, length);
   EXPECT_TRUE(head.ok()) << head.status();
   *keeps = response.keeps_connection();
-  return *head + response.Part("ab") + response.Part("") + response.Part(std::string(20, 'c')) +
-         response.End();
+  for (const std::string& part : {std::string("ab"), std::string(), std::string(20, 'c')})
+    response.AppendPart(part, &*head);
+  return *head + response.End();
 }
 
 TEST(H1Response, BodiesAreFramedAsTheRequestAllows) {

@@ -86,10 +86,10 @@ std::string_view HttpReason(int status) {
   return found == kReasons.end() ? "Status" : found->text;
 }
 
-H1Response::H1Response(const H1Head& request, bool wants_to_stay)
+H1Response::H1Response(const H1Head& request)
     : is_head_request_(request.method == "HEAD"),
       old_(request.minor == 0),
-      keeps_(wants_to_stay && request.keep_alive) {}
+      keeps_(request.keep_alive) {}
 
 std::string H1Response::Refusal(const H1Parser::Error& error) {
   const std::string body = absl::StrCat(error.reason, "\n");
@@ -122,11 +122,11 @@ absl::StatusOr<std::string> H1Response::Head(int status, const H1Fields& fields,
   return text + "\r\n";
 }
 
-std::string H1Response::Part(std::string_view bytes) const {
-  if (!sends_body_ || bytes.empty()) return "";
-  const std::string part(bytes);
-  if (!chunked_) return part;
-  return absl::StrCat(absl::Hex(part.size()), "\r\n", part, "\r\n");
+void H1Response::AppendPart(std::string_view bytes, std::string* out) const {
+  if (!sends_body_ || bytes.empty()) return;
+  if (chunked_) absl::StrAppend(out, absl::Hex(bytes.size()), "\r\n");
+  *out += bytes;
+  if (chunked_) *out += "\r\n";
 }
 
 std::string H1Response::End() const { return sends_body_ && chunked_ ? "0\r\n\r\n" : ""; }

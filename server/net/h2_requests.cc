@@ -82,11 +82,13 @@ ssize_t Offer(nghttp2_session* session, int32_t stream, uint8_t*, size_t most, u
 // Copies, unlike a call's reply.
 ssize_t OfferPlain(nghttp2_session*, int32_t, uint8_t* to, size_t most, uint32_t* flags,
                    nghttp2_data_source* source, void*) {
-  auto& exchange = *static_cast<H2Exchange*>(source->ptr);
-  if (exchange.Available() == 0 && !exchange.IsEnding()) return NGHTTP2_ERR_DEFERRED;
-  const size_t part = exchange.CopyOut(to, most);
-  if (exchange.Available() == 0 && exchange.IsEnding()) *flags |= NGHTTP2_DATA_FLAG_EOF;
-  return static_cast<ssize_t>(part);
+  auto& exchange = *static_cast<HttpExchange*>(source->ptr);
+  const std::string_view part = exchange.Body().substr(0, most);
+  if (part.empty() && !exchange.IsEnding()) return NGHTTP2_ERR_DEFERRED;
+  std::copy(part.begin(), part.end(), to);
+  exchange.OnSent(part.size());
+  if (exchange.Body().empty() && exchange.IsEnding()) *flags |= NGHTTP2_DATA_FLAG_EOF;
+  return static_cast<ssize_t>(part.size());
 }
 
 }  // namespace
@@ -151,9 +153,9 @@ void H2Session::OnHead(bool ends) {
     EndFor(EndReason::kHeaders, NGHTTP2_ENHANCE_YOUR_CALM, "too_much_metadata");
     return;
   }
-  std::shared_ptr<GrpcCall> call;
+  const std::string id = head_.call.request_id;
   if (head_.too_large)
-    return RefuseCall(stream,
+    return RefuseCall(stream, id,
                       NoteRefused(CallRefusal::kHead,
                                   absl::ResourceExhaustedError(absl::StrCat(
                                       "the call has more than ", shared().limits.max_metadata_bytes,
@@ -162,8 +164,9 @@ void H2Session::OnHead(bool ends) {
     return OpenPlain(stream, ends);
   if (head_.method != "POST") return AnswerPlainly(stream, "405");
   if (!head_.is_grpc) return AnswerPlainly(stream, "415");
-  const absl::Status status = OpenCall(stream, &call);
-  if (!status.ok()) return RefuseCall(stream, status);
+  std::shared_ptr<GrpcCall> call;
+  if (const absl::Status status = OpenCall(stream, &call); !status.ok())
+    return RefuseCall(stream, id, status);
   guard_.OnWork();
   if (ends) call->OnHalfClose();
 }
@@ -225,12 +228,15 @@ void H2Session::OpenPlain(int32_t stream, bool ends) {
   if (const std::string* const said = asked.Field("content-length");
       said != nullptr && absl::SimpleAtoi(*said, &length))
     asked.content_length = length;
-  const auto exchange = std::make_shared<H2Exchange>(this, stream);
+  else if (ends)
+    asked.content_length = 0;
+  const auto exchange = std::make_shared<HttpExchange>(this, &shared(), loop(), stream);
   exchanges_[stream] = exchange;
-  exchange->Open(std::move(asked), ends);
+  exchange->Open(std::move(asked));
+  if (ends) exchange->OnEnd();
 }
 
-void H2Session::Send(H2Exchange* exchange) {
+void H2Session::Send(HttpExchange* exchange) {
   connection_.WantFlush();
   if (std::exchange(exchange->began_reply, true)) {
     nghttp2_session_resume_data(session_, exchange->stream());
@@ -241,7 +247,7 @@ void H2Session::Send(H2Exchange* exchange) {
       {":status", absl::StrCat(reply.status)}};
   if (!reply.content_type.empty()) fields.emplace_back("content-type", reply.content_type);
   if (exchange->has_length() && reply.status != 204)
-    fields.emplace_back("content-length", absl::StrCat(exchange->Available()));
+    fields.emplace_back("content-length", absl::StrCat(exchange->length()));
   for (const auto& [name, value] : reply.fields)
     fields.emplace_back(absl::AsciiStrToLower(name), value);
   std::vector<nghttp2_nv> list;
@@ -250,13 +256,15 @@ void H2Session::Send(H2Exchange* exchange) {
   nghttp2_data_provider body;
   body.source.ptr = exchange;
   body.read_callback = OfferPlain;
-  const bool none = exchange->is_head() || (exchange->IsEnding() && exchange->Available() == 0);
+  const bool none = exchange->IsEnding() && exchange->Body().empty();
   nghttp2_submit_response(session_, exchange->stream(), list.data(), list.size(),
                           none ? nullptr : &body);
 }
 
-void H2Session::RefuseCall(int32_t stream, const absl::Status& status) {
-  const EndFields end(status, {});
+void H2Session::RefuseCall(int32_t stream, const std::string& id, const absl::Status& status) {
+  Trailers trailers;
+  if (!id.empty()) trailers.emplace_back(kRequestIdKey, id);
+  const EndFields end(status, trailers);
   std::vector<nghttp2_nv> fields = {FixedField(":status", "200"),
                                     FixedField("content-type", "application/grpc")};
   if (absl::IsUnimplemented(status))

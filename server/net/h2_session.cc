@@ -258,7 +258,7 @@ GrpcCall* H2Session::Find(int32_t stream) {
   return found == calls_.end() ? nullptr : found->second.get();
 }
 
-std::shared_ptr<H2Exchange> H2Session::FindPlain(int32_t stream) const {
+std::shared_ptr<HttpExchange> H2Session::FindPlain(int32_t stream) const {
   const auto found = exchanges_.find(stream);
   return found == exchanges_.end() ? nullptr : found->second;
 }

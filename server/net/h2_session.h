@@ -12,14 +12,14 @@
 #include "server/net/connection.h"
 #include "server/net/flood_guard.h"
 #include "server/net/grpc_call.h"
-#include "server/net/h2_exchange.h"
+#include "server/net/http_exchange.h"
 
 struct nghttp2_session;
 
 namespace floe::server {
 
 // One class: the callbacks of one nghttp2 session. Threading: the connection's loop.
-class H2Session final : public Protocol {
+class H2Session final : public Protocol, public HttpExchange::Carrier {
  public:
   // Sends its settings first.
   explicit H2Session(Connection* connection);
@@ -43,8 +43,8 @@ class H2Session final : public Protocol {
   void CloseUnread() { connection_.Close(EndReason::kUnread); }
   void ConsumeStream(int32_t stream, size_t bytes);
   // For plain requests: submits the answer's fields once, and lets its body go on.
-  void Send(H2Exchange* exchange);
-  void Reset(H2Exchange* exchange) { ResetStream(exchange->stream()); }
+  void Send(HttpExchange* exchange) override;
+  void Reset(HttpExchange* exchange) override { ResetStream(exchange->stream()); }
   void SetWindow(int32_t stream, size_t bytes);
   NetShared& shared() { return connection_.shared(); }
   const std::shared_ptr<Loop>& loop() const { return connection_.loop(); }
@@ -73,12 +73,12 @@ class H2Session final : public Protocol {
   void OnRequestEnd(int32_t stream);
   absl::Status NoteRefused(CallRefusal cause, absl::Status status);
   absl::Status OpenCall(int32_t stream, std::shared_ptr<GrpcCall>* opened);
-  void RefuseCall(int32_t stream, const absl::Status& status);
+  void RefuseCall(int32_t stream, const std::string& id, const absl::Status& status);
   void OpenPlain(int32_t stream, bool ends);
   void ResetStream(int32_t stream);
   void AnswerPlainly(int32_t stream, const char* code);
   GrpcCall* Find(int32_t stream);
-  std::shared_ptr<H2Exchange> FindPlain(int32_t stream) const;
+  std::shared_ptr<HttpExchange> FindPlain(int32_t stream) const;
   bool HasCalls() const { return !calls_.empty() || !exchanges_.empty(); }
   void OnStreamClosed(int32_t stream, bool whole);
   bool OnPing();
@@ -93,8 +93,8 @@ class H2Session final : public Protocol {
   int32_t data_stream_ = 0;  // of the DATA frame that arrives
   size_t data_left_ = 0;     // of its bytes
   absl::flat_hash_map<int32_t, std::shared_ptr<GrpcCall>> calls_;
-  absl::flat_hash_map<int32_t, std::shared_ptr<H2Exchange>> exchanges_;  // plain requests
-  std::string* out_ = nullptr;                                           // within Fill
+  absl::flat_hash_map<int32_t, std::shared_ptr<HttpExchange>> exchanges_;  // plain requests
+  std::string* out_ = nullptr;                                             // within Fill
   size_t out_most_ = 0;
   FloodGuard guard_;
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +25,7 @@
 #include "server/net/connection.h"
 #include "server/net/loop.h"
 #include "server/net/net_rules.h"
+#include "server/net/turn_queue.h"
 
 namespace floe::server {
 namespace {
@@ -58,20 +59,21 @@ class LoopOfConnections {
     std::shared_ptr<ssl_ctx_st> tls;
   };
   // Connections on their way from the thread that accepts them. However many come at once, calls
-  // of the others have their turn between them.
+  // of the others have their turn between them, and the connections of other addresses.
   class Arrivals final : public Loop::Task, public std::enable_shared_from_this<Arrivals> {
    public:
     Arrivals(LoopOfConnections* to, NetShared* shared) : to_(*to), shared_(*shared) {}
     ~Arrivals() override {
-      for (const Arrival& one : waiting_) {
-        shared_.connections.Remove(one.fd);
-        close(one.fd);
+      while (const std::optional<Arrival> one = waiting_.Pop()) {
+        shared_.connections.Remove(one->fd);
+        close(one->fd);
       }
     }
     void Add(Arrival arrival) {
+      const std::string host(PeerOf(arrival.who.peer).host);
       {
         MutexLock lock(mutex_);
-        waiting_.push_back(std::move(arrival));
+        waiting_.Push(host, std::move(arrival));
         if (std::exchange(posted_, true)) return;
       }
       to_.loop_->Post(shared_from_this());
@@ -84,25 +86,21 @@ class LoopOfConnections {
     }
     // False: none waits, and the next one posts this again.
     bool OpenOne() {
-      Arrival next;
+      std::optional<Arrival> next;
       {
         MutexLock lock(mutex_);
-        if (waiting_.empty()) {
-          posted_ = false;
-          return false;
-        }
-        next = std::move(waiting_.front());
-        waiting_.pop_front();
+        next = waiting_.Pop();
+        posted_ = next.has_value();
       }
-      to_.Open(std::move(next), &shared_);
-      return true;
+      if (next.has_value()) to_.Open(*std::move(next), &shared_);
+      return next.has_value();
     }
 
    private:
     LoopOfConnections& to_;
     NetShared& shared_;
     Mutex mutex_;
-    std::deque<Arrival> waiting_ ABSL_GUARDED_BY(mutex_);
+    TurnQueue<Arrival> waiting_ ABSL_GUARDED_BY(mutex_);
     bool posted_ ABSL_GUARDED_BY(mutex_) = false;
   };
 

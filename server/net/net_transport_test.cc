@@ -19,7 +19,9 @@
 namespace floe::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ChatHandler : public CallHandler {
  public:
@@ -109,15 +111,16 @@ class NetServer : public testing::Test {
     EXPECT_EQ(neighbour.Await(neighbour.Call("/t/Echo", Framed("x"))).code(), "0");
   }
 
-  // GET /events: an answer that is begun and goes on by Events().
+  // GET /events: an answer that is begun and goes on by Events(). GET /later: one that is not.
   void AddEvents() {
-    routes_.Add({"GET", "/events", MethodRole::kHealth, 0,
-                 [this](const HttpHead&, std::shared_ptr<HttpResponder> to) {
-                   const MutexLock lock(mutex_);
-                   to->Begin(HttpReply{.status = 200, .body = "begun"});
-                   events_.push_back(std::move(to));
-                   return std::make_shared<SilentHandler>();
-                 }});
+    for (const std::string path : {"/events", "/later"})
+      routes_.Add({"GET", path, MethodRole::kHealth, 0,
+                   [this, path](const HttpHead&, std::shared_ptr<HttpResponder> to) {
+                     const MutexLock lock(mutex_);
+                     if (path == "/events") to->Begin(HttpReply{.status = 200, .body = "begun"});
+                     events_.push_back(std::move(to));
+                     return std::make_shared<SilentHandler>();
+                   }});
   }
   std::vector<std::shared_ptr<HttpResponder>> Events() {
     const MutexLock lock(mutex_);
@@ -176,6 +179,10 @@ TEST_F(NetServer, ErrorsAreTrailersAlone) {
   EXPECT_EQ(failed.fields.at("a-bin"), "AAE");
   EXPECT_EQ(failed.body, "");
   EXPECT_EQ(client.Await(client.Call("/t/Nothing", Framed("x"))).code(), "12");
+  const H2Client::Fields followed = {{"x-request-id", "mine"}};
+  EXPECT_EQ(
+      client.Await(client.Call("/t/Nothing", Framed("x"), followed)).fields.at("x-request-id"),
+      "mine");
   EXPECT_EQ(client.Await(client.Call("/t/Echo", "")).code(), "3") << "no message";
   EXPECT_EQ(client.Await(client.Call("/t/Echo", Framed("x"), {{"grpc-timeout", "soon"}})).code(),
             "3");
@@ -472,6 +479,44 @@ TEST_F(NetServer, StreamsOfHttpEndWithTheServer) {
   for (const auto& events : Events()) events->Write("late");
 }
 
+TEST_F(NetServer, AHeadOfAStreamIsAllOfIt) {
+  AddEvents();
+  Open();
+  RawSocket one(address_);
+  one.Send("HEAD /events HTTP/1.1\r\nHost: a\r\n\r\nGET /later HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(one.ReadUntil("\r\n\r\n"), HasSubstr("HTTP/1.1 200 "));
+  H2Client two(address_);
+  const int32_t stream = two.Ask(Plain("HEAD", "/events"), "");
+  EXPECT_EQ(two.Await(stream).body, "");
+  while (Events().size() < 3) std::this_thread::yield();
+  // Who writes on is not heard, nor who answers twice.
+  for (const auto& events : Events()) {
+    events->Write("and on");
+    events->Send(HttpReply{.status = 200, .body = "the answer"});
+    events->Send(HttpReply{.status = 200, .body = "another"});
+  }
+  EXPECT_THAT(one.ReadUntil("the answer"), Not(HasSubstr("and on")));
+  one.Send("GET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(one.ReadAll(), AllOf(HasSubstr("HTTP/1.1 404 "), Not(HasSubstr("another"))));
+}
+
+TEST_F(NetServer, ALeavingServerSaysSoInItsAnswers) {
+  AddEvents();
+  Open();
+  RawSocket client(address_);
+  client.Send("GET /later HTTP/1.1\r\nHost: a\r\n\r\n");
+  while (Events().empty()) std::this_thread::yield();
+  H2Client witnesses[] = {H2Client(address_), H2Client(address_)};  // one a loop
+  for (H2Client& one : witnesses) one.Await(one.Call("/t/Echo", Framed("x")));
+  std::thread stops([this] { server_->Shutdown(Clock::Steady().Now() + std::chrono::hours(1)); });
+  for (H2Client& one : witnesses)
+    while (one.goaways == 0 && one.Turn()) {
+    }
+  Events()[0]->Send(HttpReply{.status = 200, .body = "the last"});
+  EXPECT_THAT(client.ReadAll(), AllOf(HasSubstr("Connection: close"), HasSubstr("the last")));
+  stops.join();
+}
+
 TEST_F(NetServer, AStreamThatNobodyReadsIsCut) {
   AddEvents();
   Open();
@@ -492,6 +537,7 @@ TEST_F(NetServer, AStreamThatNobodyReadsIsCut) {
   }
   // The connection of HTTP/1.1 ends, and of HTTP/2 the stream alone.
   EXPECT_LT(one.ReadAll().size(), size_t{64} << 20);
+  EXPECT_EQ(server_->ends().count(EndReason::kUnread), 1);
   EXPECT_EQ(two.Await(stream).reset, uint32_t{NGHTTP2_CANCEL});
   EXPECT_EQ(two.Await(two.Call("/t/Echo", Framed("x"))).code(), "0");
 }

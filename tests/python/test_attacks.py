@@ -133,6 +133,7 @@ def test_who_does_not_read_is_refused_more_and_cut(serve):
         assert neighbour(floed, calls=2) < 5
         most = max(most, rss_mb(floed))
         cut = [line for line in floed.log().splitlines() if "does not read" in line]
+    floed.wait_until(lambda: "is closed: its replies are not read" in floed.log())
     connection.close()
     print(f"unread replies: {most:.0f} MB; {cut[0]}")
     assert most < 1500

@@ -1,52 +1,58 @@
-#include "server/net/h2_exchange.h"
+// The request on its loop, and the ways of its answer from other threads.
+#include "server/net/http_exchange.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/api/call_watch.h"
-#include "server/net/h2_session.h"
 #include "server/transport/call_text.h"
 
 namespace floe::server {
 
-H2Exchange::H2Exchange(H2Session* session, int32_t stream)
-    : shared_(session->shared()), loop_(session->loop()), session_(session), stream_(stream) {}
+namespace {
 
-H2Exchange::~H2Exchange() {
+// RFC 9110 6.4.1
+bool HasBody(int status) {
+  constexpr int kNoContent = 204, kNotModified = 304;
+  return status >= 200 && status != kNoContent && status != kNotModified;
+}
+
+}  // namespace
+
+HttpExchange::HttpExchange(Carrier* carrier, NetShared* shared, std::shared_ptr<Loop> loop,
+                           int32_t stream)
+    : shared_(*shared), loop_(std::move(loop)), carrier_(carrier), stream_(stream) {}
+
+HttpExchange::~HttpExchange() {
   seat_.Leave();
   if (in_gate_) shared_.gate.Leave();
 }
 
-absl::Status H2Exchange::Admit() {
+absl::Status HttpExchange::Admit() {
   if (!shared_.gate.Enter()) return ShuttingDownError();
   in_gate_ = true;
   return shared_.book.Take(peer_, 0, &seat_);
 }
 
-void H2Exchange::Open(HttpHead head, bool ends) {
+void HttpExchange::Open(HttpHead head) {
   is_head_ = head.method == "HEAD";
   head.cancel = cancel_;
-  if (ends) head.content_length = 0;
   peer_ = head.peer;
   path_ = head.path;
   handler_ = shared_.routes->Open(std::move(head), shared_from_this(), &max_body_bytes_);
-  if (handler_ == nullptr) return;
-  if (max_body_bytes_ > 0)
-    if (const absl::Status status = Admit(); !status.ok())
-      return Refuse(CallRefusal::kLimit, ErrorReply(status));
-  if (ends) OnEnd();
+  if (handler_ == nullptr || max_body_bytes_ == 0) return;
+  if (const absl::Status status = Admit(); !status.ok())
+    Refuse(CallRefusal::kLimit, ErrorReply(status));
 }
 
 // The answer takes the place of the handler's.
-void H2Exchange::Refuse(CallRefusal cause, HttpReply reply) {
+void HttpExchange::Refuse(CallRefusal cause, HttpReply reply) {
   NoteRefused(*shared_.routes, cause, {peer_, path_}, reply);
   Send(std::move(reply));
   std::exchange(handler_, nullptr)->OnDone();
 }
 
-void H2Exchange::OnBody(std::string_view part) {
+void HttpExchange::OnBody(std::string_view part) {
   if (handler_ == nullptr) return;
   body_bytes_ += static_cast<int64_t>(part.size());
   if (body_bytes_ > max_body_bytes_) {
@@ -59,43 +65,38 @@ void H2Exchange::OnBody(std::string_view part) {
   handler_->OnBody(part);
 }
 
-void H2Exchange::OnEnd() {
+void HttpExchange::OnEnd() {
   if (handler_ != nullptr) handler_->OnEnd();
 }
 
-void H2Exchange::OnClosed() {
-  session_ = nullptr;
+void HttpExchange::OnClosed() {
+  carrier_ = nullptr;
   cancel_->Cancel();
   if (handler_ != nullptr) std::exchange(handler_, nullptr)->OnDone();
 }
 
-size_t H2Exchange::CopyOut(uint8_t* to, size_t most) {
-  const size_t part = std::min(most, Available());
-  std::memcpy(to, out_.data() + sent_, part);
-  sent_ += part;
-  if (!has_length_) unsent_ -= part;
-  if (sent_ == out_.size()) {
-    std::string().swap(out_);
-    sent_ = 0;
-  }
-  return part;
+void HttpExchange::OnSent(size_t bytes) {
+  sent_ += bytes;
+  if (!has_length_) unsent_ -= bytes;
+  if (sent_ < out_.size()) return;
+  std::string().swap(out_);
+  sent_ = 0;
 }
 
-void H2Exchange::Send(HttpReply&& reply) {
+void HttpExchange::Send(HttpReply&& reply) {
   if (in_gate_)
     if (const absl::Status paid = seat_.AddReply(static_cast<int64_t>(reply.body.size()));
         !paid.ok())
       reply = ErrorReply(paid);
   MutexLock lock(mutex_);
-  said_.has_length = true;
-  said_.ended = true;
-  said_.began = true;
+  if (said_.ended) return;
+  said_.began = said_.has_length = said_.ended = true;
   said_.body = std::move(reply.body);
   said_.head = std::move(reply);
   Post();
 }
 
-void H2Exchange::Begin(HttpReply&& head) {
+void HttpExchange::Begin(HttpReply&& head) {
   MutexLock lock(mutex_);
   if (said_.ended) return;
   said_.began = true;
@@ -105,56 +106,69 @@ void H2Exchange::Begin(HttpReply&& head) {
   Post();
 }
 
-void H2Exchange::Write(std::string&& part) {
+void HttpExchange::Write(std::string&& part) {
   MutexLock lock(mutex_);
-  if (said_.ended) return;
+  if (said_.ended || !said_.began) return;
   unsent_ += part.size();
   said_.body += part;
   Post();
 }
 
-void H2Exchange::End() {
+void HttpExchange::End() {
   MutexLock lock(mutex_);
   said_.ended = true;
   Post();
 }
 
-void H2Exchange::Cut() {
+void HttpExchange::Cut() {
   MutexLock lock(mutex_);
   said_.ended = said_.cut = true;
   Post();
 }
 
-void H2Exchange::EndStream() {
+void HttpExchange::EndStream() {
   MutexLock lock(mutex_);
   if (!said_.began || said_.has_length) return;
   said_.ended = true;
   Post();
 }
 
-void H2Exchange::Post() {
+void HttpExchange::Post() {
   if (!std::exchange(posted_, true)) loop_->Post(shared_from_this());
 }
 
-void H2Exchange::Run() {
+void HttpExchange::Run() {
+  bool cut;
   {
     MutexLock lock(mutex_);
     posted_ = false;
-    if (session_ == nullptr) return;
-    if (said_.cut) return session_->Reset(this);
-    if (ended_) return;
-    if (said_.began && !std::exchange(began_, true)) {
-      reply_ = std::move(said_.head);
-      has_length_ = said_.has_length;
-    }
-    if (out_.empty())
-      out_.swap(said_.body);
-    else
-      out_ += said_.body;
-    said_.body.clear();
-    ended_ = said_.ended;
+    cut = said_.cut;
+    if (carrier_ == nullptr || (ended_ && !cut)) return;
+    if (!cut) TakeSaid();
   }
-  if (began_) session_->Send(this);
+  if (cut)
+    carrier_->Reset(this);
+  else if (began_)
+    carrier_->Send(this);
+}
+
+void HttpExchange::TakeSaid() {
+  if (said_.began && !std::exchange(began_, true)) {
+    reply_ = std::move(said_.head);
+    has_length_ = said_.has_length;
+    length_ = said_.body.size();
+  }
+  said_.ended |= is_head_ && began_;
+  ended_ = said_.ended;
+  if (is_head_ || !HasBody(reply_.status)) {
+    if (!has_length_) unsent_ -= said_.body.size();
+    said_.body.clear();
+  }
+  if (out_.empty())
+    out_.swap(said_.body);
+  else
+    out_ += said_.body;
+  said_.body.clear();
 }
 
 }  // namespace floe::server
