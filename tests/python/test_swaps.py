@@ -20,11 +20,13 @@ def test_versions_are_found_by_polling():
     assert figures["problems"] == []
 
 
-def test_memory_comes_back():
-    figures = swaps.run(swaps=100, clients=2, kib=16384)
+# Looks at a server of large versions differ by 2 MiB, without a trend in 400 swaps; at one of small versions by 0.3 MiB. The
+# former finds what is kept of a model's memory, the latter what is kept of anything else: 2 KiB of each version.
+@pytest.mark.parametrize("versions, kib, most", [(60, 16384, 4096), (200, 64, 512)])
+def test_memory_comes_back(versions, kib, most):
+    figures = swaps.run(swaps=versions, clients=2, kib=kib)
     assert figures["problems"] == []
-    # A hundred versions of 16 MiB were swapped; looks differ by a MiB.
-    assert figures["rss_kib_at_end"] - figures["rss_kib_at_start"] < 2048, figures["rss_kib"]
+    assert figures["rss_kib_at_end"] - figures["rss_kib_at_start"] < most, " ".join(map(str, figures["rss_kib"]))
 
 
 def test_a_bad_file_changes_nothing(tmp_path):
