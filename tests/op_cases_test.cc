@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/rounds_for_test.h"
 #include "cli/ops_report.h"
 #include "kernels/kernel.h"
 #include "model/attrs.h"
@@ -103,8 +104,9 @@ TEST(OpCases, GiveTheSameWithNothingDeclared) {
 }
 
 TEST(OpCases, ProvedRowsKeepTheirBitsInCompany) {
-  int proved = 0;
+  int proved = 0, number = 0;
   for (const CorpusCase& c : AllCases()) {
+    if (number++ % kEveryCase != 0) continue;
     const auto checked = CheckRows(c, c.variants[0]);
     EXPECT_TRUE(checked.ok()) << c.variants[0].name << ": " << checked.status().message();
     if (!checked.ok()) continue;
@@ -113,7 +115,7 @@ TEST(OpCases, ProvedRowsKeepTheirBitsInCompany) {
   }
   std::cout << proved << " signatures are proved batchable\n";
   if (std::getenv("FLOE_CORPUS_FILTER") == nullptr) {
-    EXPECT_GT(proved, 500);
+    EXPECT_GT(proved, 500 / kEveryCase);
   }
 }
 
@@ -134,7 +136,7 @@ TEST(OpCases, GiveTheirAnswersInIslands) {
       if (!checked.ok()) continue;
       nodes += *checked;
       cases += *checked > 0;
-      if (device == kHostDevice || *checked == 0) continue;
+      if (device == kHostDevice || *checked == 0 || cases % kEveryCase != 0) continue;
       const auto rows = CheckRows(c, c.variants[0], {.islands = Placement{device, /*all=*/true}});
       EXPECT_TRUE(rows.ok()) << c.variants[0].name << ": " << rows.status().message();
     }

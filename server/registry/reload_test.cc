@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/rounds_for_test.h"
 #include "server/registry/lifecycle_world_for_test.h"
 
 namespace floe::server {
@@ -543,9 +544,9 @@ class ReloadSchedule {
 };
 
 TEST(Reload, RandomSchedules) {
-  for (uint32_t seed = 0; seed < 300 && !testing::Test::HasFailure(); ++seed) {
+  for (int seed = 0; seed < Rounds(300) && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    ReloadSchedule(seed).Run(200);
+    ReloadSchedule(static_cast<uint32_t>(seed)).Run(200);
   }
 }
 

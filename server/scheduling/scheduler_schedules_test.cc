@@ -9,6 +9,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/rounds_for_test.h"
 #include "server/scheduling/scheduler_for_test.h"
 
 namespace floe::server {
@@ -136,9 +137,9 @@ class RandomSchedule {
 
 TEST(Scheduler, RandomSchedules) {
   uint64_t served = 0, asked = 0;
-  for (uint32_t seed = 0; seed < 3000; ++seed) {
+  for (int seed = 0; seed < Rounds(3000); ++seed) {
     SCOPED_TRACE(seed);
-    RandomSchedule schedule(seed);
+    RandomSchedule schedule(static_cast<uint32_t>(seed));
     schedule.Run();
     if (HasFailure()) return;
     served += schedule.served;
