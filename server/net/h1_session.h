@@ -12,6 +12,7 @@
 
 namespace floe::server {
 
+// One class: reading and answering decide together when the next request is read.
 // Threading: the connection's loop.
 class H1Session final : public Protocol, public HttpExchange::Carrier {
  public:
