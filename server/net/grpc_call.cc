@@ -153,7 +153,7 @@ absl::Status GrpcCall::TakeUnary(std::string_view bytes) {
     FLOE_RETURN_IF_ERROR(BeginMessage());
   }
   while (!bytes.empty() && arriving_.size < arriving_.whole) {
-    if (arriving_.size == arriving_.capacity) FLOE_RETURN_IF_ERROR(Grow(&arriving_, &seat_, bytes));
+    if (arriving_.size == arriving_.capacity) FLOE_RETURN_IF_ERROR(arriving_.Grow(&seat_, bytes));
     const size_t part = std::min(bytes.size(), arriving_.capacity - arriving_.size);
     arriving_.Append(bytes.substr(0, part));
     bytes.remove_prefix(part);
@@ -165,6 +165,7 @@ absl::Status GrpcCall::TakeUnary(std::string_view bytes) {
 absl::Status GrpcCall::BeginMessage() {
   arriving_.whole = MessageSize(prefix_);
   FLOE_RETURN_IF_ERROR(CheckSize(arriving_.whole, MostBytes()));
+  OpenWindow(arriving_.whole);
   if (static_cast<unsigned char>(prefix_[0]) > 1)
     return absl::InternalError("the request's message begins with an unknown flag");
   if (prefix_[0] == 0) return absl::OkStatus();
@@ -174,13 +175,11 @@ absl::Status GrpcCall::BeginMessage() {
   return absl::OkStatus();
 }
 
-// Pays for more of the message, and opens the window for it.
-absl::Status GrpcCall::Grow(Arriving* message, CallSeat* seat, std::string_view next) {
-  FLOE_RETURN_IF_ERROR(message->Grow(seat, next));
-  if (message->capacity > kSmallWindow && session_ != nullptr)
-    session_->SetWindow(stream_,
-                        std::clamp(message->capacity - message->size, kSmallWindow, kLargeWindow));
-  return absl::OkStatus();
+// At once for a whole message, so that its client need not wait for it: what comes is paid for as
+// it comes.
+void GrpcCall::OpenWindow(size_t message) {
+  if (message > kCallWindow && session_ != nullptr)
+    session_->SetWindow(stream_, std::min(message, kLargeWindow));
 }
 
 absl::Status GrpcCall::Arriving::Grow(CallSeat* seat, std::string_view next) {
@@ -282,6 +281,7 @@ absl::StatusOr<bool> GrpcCall::TakeOne() {
           "messages of streams beyond 64 KiB may not be compressed; send them as they are");
     large_ = std::make_shared<Large>();
     large_->message.whole = size;
+    OpenWindow(size);
     held_.erase(0, kMessagePrefix);
     if (session_ != nullptr) session_->ConsumeStream(stream_, kMessagePrefix);
     if (!shared_.gate.Enter()) return ShuttingDownError();
@@ -308,8 +308,7 @@ absl::StatusOr<bool> GrpcCall::TakeOne() {
 absl::StatusOr<bool> GrpcCall::TakeLarge() {
   Arriving& message = large_->message;
   while (!held_.empty() && message.size < message.whole) {
-    if (message.size == message.capacity)
-      FLOE_RETURN_IF_ERROR(Grow(&message, &large_->seat, held_));
+    if (message.size == message.capacity) FLOE_RETURN_IF_ERROR(message.Grow(&large_->seat, held_));
     const size_t part = std::min(held_.size(), message.capacity - message.size);
     message.Append(std::string_view(held_).substr(0, part));
     held_.erase(0, part);

@@ -21,6 +21,9 @@ namespace floe::server {
 
 class H2Session;
 
+// Of a call, until a message is announced.
+inline constexpr size_t kCallWindow = size_t{256} << 10;
+
 // What the head of a request says of its call, beside CallHead.
 struct GrpcHead {
   const Method* method = nullptr;
@@ -103,7 +106,7 @@ class GrpcCall final : public Responder,
   static constexpr size_t kMaxWaiting = 16, kMostWaiting = 1024;
   static constexpr size_t kMaxWaitingBytes = size_t{64} << 10, kMostWaitingBytes = size_t{1} << 20;
   static constexpr int64_t kMaxStreamMessage = int64_t{64} << 10;
-  static constexpr size_t kSmallWindow = size_t{64} << 10, kLargeWindow = size_t{4} << 20;
+  static constexpr size_t kLargeWindow = size_t{4} << 20;
   static constexpr size_t kPackedFrom = 1024;
 
   int64_t MostBytes() const;
@@ -111,7 +114,7 @@ class GrpcCall final : public Responder,
   void End(const absl::Status& status);
   absl::Status TakeUnary(std::string_view bytes);
   absl::Status BeginMessage();
-  absl::Status Grow(Arriving* message, CallSeat* seat, std::string_view next);
+  void OpenWindow(size_t message);
   void Deliver();
   void Unpack();
   void Give(Message message);

@@ -175,6 +175,10 @@ class H2Client {
     Flush();
     return true;
   }
+  // What the server would take now of the call's bytes.
+  int32_t Window(int32_t stream) const {
+    return nghttp2_session_get_stream_remote_window_size(session_, stream);
+  }
   const Answer& answer(int32_t stream) { return answers_[stream]; }
   int goaways = 0;
   std::string goaway_text;

@@ -201,6 +201,7 @@ void H2Session::Start() {
   const NetLimits& limits = shared().limits;
   const nghttp2_settings_entry settings[] = {
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, kCallWindow},
       {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits.max_frame_bytes},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<uint32_t>(limits.max_metadata_bytes)},
   };

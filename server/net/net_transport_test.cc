@@ -153,6 +153,19 @@ TEST_F(NetServer, EchoesMessagesOfAnySize) {
   }
 }
 
+TEST_F(NetServer, AMessageThatIsAnnouncedNeedNotWaitForItsWindow) {
+  Open();
+  H2Client client(address_);
+  client.Await(client.Call("/t/Echo", Framed("x")));  // the server's settings are known
+  const std::string message = Framed(std::string(size_t{1} << 20, 'm'));
+  const int32_t call = client.Call("/t/Echo", message.substr(0, 5), {}, /*more=*/true);
+  EXPECT_EQ(client.Window(call), (256 << 10) - 5);
+  while (client.Window(call) < (1 << 20) - 5 && client.Turn()) {
+  }
+  client.SendMore(call, message.substr(5), /*more=*/false);
+  EXPECT_EQ(client.Await(call).body, message);
+}
+
 TEST_F(NetServer, ManyCallsAtOnceFromSeveralThreads) {
   Open();
   std::vector<std::thread> callers;
