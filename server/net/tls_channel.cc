@@ -17,9 +17,6 @@ std::unique_ptr<TlsChannel> TlsChannel::Make(const std::shared_ptr<ssl_ctx_st>& 
   if (ssl == nullptr) return nullptr;
   std::unique_ptr<TlsChannel> made(new TlsChannel(ssl));
   if (SSL_set_fd(ssl, fd) != 1) return nullptr;
-  // Writes may be repeated from other memory, and idle connections keep no buffers.
-  SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                        SSL_MODE_RELEASE_BUFFERS);
   SSL_set_accept_state(ssl);
   return made;
 }
