@@ -74,18 +74,20 @@ void Connection::OnReady(bool may_be_over) {
                                          : std::min(direct.size(), kReadBytes);
     const ssize_t size = ReadSome(to, room);
     if (size < 0) break;
-    // Who only stopped to send gets what is answered by the end of the next turn.
-    if (size == 0) {
-      answers_last_ = true;
-      loop_->Again(this);
-    }
     reading_ = size > 0 && Take({to, static_cast<size_t>(size)});
+    if (size == 0) WantTurn();
     if (is_closed()) return;
     if (size == 0 && tls_ != nullptr && !tls_->is_ready()) NoteReason(EndReason::kHandshake);
     // A plain socket that gave less than it was asked for is empty (epoll(7)).
     if (tls_ == nullptr && !may_be_over && size < static_cast<ssize_t>(room)) break;
   }
   WantFlush();
+}
+
+void Connection::WantTurn() {
+  if (reading_) return;
+  answers_last_ = true;
+  loop_->Again(this);
 }
 
 bool Connection::Take(std::string_view bytes) {

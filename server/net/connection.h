@@ -58,6 +58,9 @@ class Connection final : public Loop::Watcher {
 
   // Something was added to what is to be sent.
   void WantFlush() { loop_->WantTurnEnd(this); }
+  // Something was begun that may be answered by the end of the next turn, which a client that sends
+  // no more still gets.
+  void WantTurn();
   // Ends it now; the first reason counts.
   void Close(EndReason reason);
   void NoteReason(EndReason reason) {

@@ -152,6 +152,7 @@ void H1Session::OnAnswered() {
     Step();
   else
     closing_ = true;
+  if (exchange_ != nullptr) connection_.WantTurn();
   SetTimer();
 }
 

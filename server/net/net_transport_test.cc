@@ -453,6 +453,21 @@ TEST_F(NetServer, Http1OnTheSamePort) {
   EXPECT_THAT(broken.ReadAll(), HasSubstr("HTTP/1.1 "));
 }
 
+TEST_F(NetServer, RequestsOfWhoSendsNoMoreAreAnswered) {
+  routes_.Add(SimpleRoute("/hello", MethodRole::kHealth, [](const HttpHead& head) {
+    return HttpReply{.status = 200, .body = "[" + head.query + "]"};
+  }));
+  Open();
+  RawSocket client(address_);
+  std::string requests;
+  for (int i = 0; i < 9; ++i)
+    requests += absl::StrCat("GET /hello?", i, " HTTP/1.1\r\nHost: a\r\n\r\n");
+  client.Send(requests);
+  client.StopSending();
+  const std::string said = client.ReadAll();
+  for (int i = 0; i < 9; ++i) EXPECT_THAT(said, HasSubstr(absl::StrCat("[", i, "]")));
+}
+
 TEST_F(NetServer, ABodyMayComeBehindItsRefusal) {
   routes_.Add(SimpleRoute("/hello", MethodRole::kHealth,
                           [](const HttpHead&) { return HttpReply{.status = 200, .body = "hi"}; }));
