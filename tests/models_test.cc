@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "cli/local_model.h"
@@ -43,7 +44,7 @@ absl::StatusOr<Case> ReadCase(const std::filesystem::path& folder) {
 LocalModel Load(const std::string& folder, const Case& c,
                 std::optional<Placement> islands = std::nullopt) {
   LocalOptions options;
-  options.compile.islands = islands;
+  options.compile.islands = std::move(islands);
   for (const auto& [name, tensor] : c.outputs) options.fetches.push_back(name);
   auto loaded = LoadLocal(folder + "/graph.pb", options);
   EXPECT_TRUE(loaded.ok()) << loaded.status();

@@ -92,8 +92,9 @@ class LoopOfConnections {
         next = waiting_.Pop();
         posted_ = next.has_value();
       }
-      if (next.has_value()) to_.Open(*std::move(next), &shared_);
-      return next.has_value();
+      if (!next.has_value()) return false;
+      to_.Open(*std::move(next), &shared_);
+      return true;
     }
 
    private:

@@ -104,7 +104,7 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
   for (const std::string other : {"graph.pb", "saved_model.pb", "m.keras", "m.h5", "m.pbtxt"}) {
     const std::string folder = "frozen_and_" + other;
     Write(folder + "/frozen.pb", "");
-    Write(folder + "/" + other, "");
+    Write(absl::StrCat(folder, "/", other), "");
     EXPECT_THAT(error("/" + folder, absl::StatusCode::kInvalidArgument),
                 AllOf(HasSubstr("holds several models"), HasSubstr("'" + other + "'")));
   }
