@@ -171,7 +171,7 @@ class ReferenceModel : public testing::TestWithParam<std::string> {
 #else
   static constexpr double kScale = 1;
 #endif
-  // With sanitizers it gives its answers, and does nothing else, which would take minutes.
+  // With sanitizers it takes minutes beyond its answers.
   static bool IsLong() { return kScale < 1 && absl::StrContains(GetParam(), "ssd_mobilenet"); }
   Case case_;
   LocalModel model_;

@@ -50,6 +50,12 @@ struct HttpReply {
   HttpFields fields = {};  // more of them, not those of the connection (H1Response::Head)
 };
 
+// Whether answers of this status have a body at all (RFC 9110 6.4.1).
+inline bool HasBody(int status) {
+  constexpr int kFirstFinal = 200, kNoContent = 204, kNotModified = 304;
+  return status >= kFirstFinal && status != kNoContent && status != kNotModified;
+}
+
 // Where the answer goes. The connection implements it. Either Send once, or Begin, then Write any
 // number of times, then End. When the server stops, the connection ends what was begun.
 // Threading: any thread, but one call at a time. What comes after the end is ignored.

@@ -58,7 +58,6 @@ absl::Status GrpcCall::Open(CallHead head) {
   });
   FLOE_RETURN_IF_ERROR(opened);
   if (is_stream()) peer_ = head.peer;
-  if (is_stream()) session_->SetWindow(stream_, static_cast<size_t>(2 * kMaxStreamMessage));
   deadline_.Set(loop_->timers(), head.deadline);
   return absl::OkStatus();
 }
@@ -316,7 +315,7 @@ absl::StatusOr<bool> GrpcCall::TakeLarge() {
   }
   if (message.size < message.whole) return false;
   const std::shared_ptr<Large> whole = std::move(large_);
-  if (session_ != nullptr) session_->SetWindow(stream_, static_cast<size_t>(2 * kMaxStreamMessage));
+  if (session_ != nullptr) session_->SetWindow(stream_, kCallWindow);
   handler_->OnMessage(Message{message.bytes(), whole});
   return true;
 }

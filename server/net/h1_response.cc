@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "server/api/http.h"
 #include "server/net/h1_parser.h"
 
 namespace floe::server {
@@ -107,13 +108,13 @@ absl::StatusOr<std::string> H1Response::Head(int status, const H1Fields& fields,
     absl::StrAppend(&text, name, ": ", value, "\r\n");
   }
   if (date != 0) absl::StrAppend(&text, "Date: ", HttpDate(date), "\r\n");
-  const bool never_has_body = status < 200 || status == 204 || status == 304;
-  chunked_ = !never_has_body && !length.has_value() && !old_;
-  sends_body_ = !never_has_body && !is_head_request_;
-  if (!length.has_value() && !chunked_ && !never_has_body) keeps_ = false;
+  const bool has_body = HasBody(status);
+  chunked_ = has_body && !length.has_value() && !old_;
+  sends_body_ = has_body && !is_head_request_;
+  if (has_body && !length.has_value() && !chunked_) keeps_ = false;
   if (chunked_)
     text += "Transfer-Encoding: chunked\r\n";
-  else if (!never_has_body && length.has_value())
+  else if (has_body && length.has_value())
     absl::StrAppend(&text, "Content-Length: ", *length, "\r\n");
   if (!keeps_)
     text += "Connection: close\r\n";

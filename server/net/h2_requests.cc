@@ -246,7 +246,7 @@ void H2Session::Send(HttpExchange* exchange) {
   std::vector<std::pair<std::string, std::string>> fields = {
       {":status", absl::StrCat(reply.status)}};
   if (!reply.content_type.empty()) fields.emplace_back("content-type", reply.content_type);
-  if (exchange->has_length() && reply.status != 204)
+  if (exchange->has_length() && HasBody(reply.status))
     fields.emplace_back("content-length", absl::StrCat(exchange->length()));
   for (const auto& [name, value] : reply.fields)
     fields.emplace_back(absl::AsciiStrToLower(name), value);

@@ -9,16 +9,6 @@
 
 namespace floe::server {
 
-namespace {
-
-// RFC 9110 6.4.1
-bool HasBody(int status) {
-  constexpr int kNoContent = 204, kNotModified = 304;
-  return status >= 200 && status != kNoContent && status != kNotModified;
-}
-
-}  // namespace
-
 HttpExchange::HttpExchange(Carrier* carrier, NetShared* shared, std::shared_ptr<Loop> loop,
                            int32_t stream)
     : shared_(*shared), loop_(std::move(loop)), carrier_(carrier), stream_(stream) {}
