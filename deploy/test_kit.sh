@@ -13,18 +13,17 @@ until_true() {
   done
 }
 
-# make_chroot PACKAGE...: sets `chroot_tar` to a Debian 12 with what floe depends on, so that times measured in it are
-# floe's own, and with these. It is made once, by mmdebstrap, and kept outside the checkout. Status 1: it cannot be.
+# make_chroot: sets `chroot_tar` to a Debian 12 with what floe depends on, so that times measured in it are floe's own, and
+# with a systemd, which may be booted. It is made once, by mmdebstrap, and kept outside the checkout. Status 1: it cannot be.
 make_chroot() {
   local needs cache
-  needs=$(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/ //g')$(printf ',%s' "$@")
-  needs=${needs%,}
+  needs=$(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/ //g'),dbus,systemd-sysv
   cache=${XDG_CACHE_HOME:-$HOME/.cache}/floe
   chroot_tar=$cache/chroot-$(sha256sum <<<"$needs" | cut -c1-12).tar
   [ ! -e "$chroot_tar" ] || return 0
   [ -z "${FLOE_OFFLINE:-}" ] || return 1
   mkdir -p "$cache"
-  mmdebstrap --quiet --variant=apt --include="$needs" bookworm "$chroot_tar.new.tar" </dev/null >"$work/mmdebstrap" 2>&1 ||
+  mmdebstrap --quiet --variant=apt --dpkgopt=force-unsafe-io --include="$needs" bookworm "$chroot_tar.new.tar" </dev/null >"$work/mmdebstrap" 2>&1 ||
     { tail -5 "$work/mmdebstrap"; rm -f "$chroot_tar.new.tar"; return 1; }
   mv "$chroot_tar.new.tar" "$chroot_tar"
 }
