@@ -53,7 +53,7 @@ struct Step {
 };
 
 Step Resize(const std::string& op) {
-  return {.op = op, .inputs = {Shape({1, 64, 64, 8})}, .constants = {{512, 512}}};
+  return {.op = op, .inputs = {Shape({1, 64, 64, 8})}, .constants = {{1024, 512}}};
 }
 
 Attrs Window(const std::vector<int64_t>& strides, const std::vector<int64_t>& ksize = {}) {
@@ -70,7 +70,7 @@ Attrs Equation(const std::string& text) {
   return attrs;
 }
 
-// Each takes several slices on one thread.
+// Each takes several slices on one thread, and on four threads more than one each.
 std::vector<Step> LongSteps() {
   return {
       {"MatMul", {Shape({1024, 512}), Shape({512, 512})}, {}},
