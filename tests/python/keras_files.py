@@ -80,7 +80,7 @@ class Running:
 
     def result(self):
         """What it gives, in the order of the signature; the error's text where it refuses."""
-        code = self.process.wait(600)
+        code = self.process.wait()  # with a timeout, Python looks for the end 20 times a second; ctest has one
         if code < 0:
             return f"ended by signal {-code}"
         if code:

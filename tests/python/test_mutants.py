@@ -27,7 +27,7 @@ def run(seeds, keep, *arguments, build=BUILD):
 
 
 def test_no_mutant_ends_a_program_or_takes_its_time_or_memory(seeds, tmp_path):
-    done = run(seeds, tmp_path, "--count", "60", "--jobs", "2")
+    done = run(seeds, tmp_path, "--count", "40", "--jobs", "2")
     assert done.returncode == 0
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and line.split()[1] in KINDS]
     assert len(rows) == len(KINDS)
