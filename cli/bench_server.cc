@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<Tensor>> InputsOf(const ServerBenchOptions& options,
   return inputs;
 }
 
-int64_t RowsOf(const SignatureDef& def, const std::vector<Tensor>& inputs) {
+int64_t BatchOf(const SignatureDef& def, const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].valid() && inputs[i].shape().rank() > 0 && HasOpenRows(def.inputs[i].type.shape))
       return inputs[i].shape().dim(0);
@@ -121,7 +121,7 @@ class ServerBench {
     const tensorflow::serving::PredictRequest request = RequestOf(options_.call, def, inputs);
     FLOE_RETURN_IF_ERROR(Try(request));
     LoadRow row;
-    row.batch = RowsOf(def, inputs);
+    row.batch = BatchOf(def, inputs);
     row.seconds = options_.seconds;
     row.warmup_seconds =
         options_.warmup_seconds < 0 ? options_.seconds / 10 : options_.warmup_seconds;

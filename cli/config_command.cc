@@ -128,7 +128,7 @@ std::string Absolute(const std::string& path) {
 }
 
 // The file as a request, checked as far as can be done here.
-absl::StatusOr<tfs::ModelServerConfig> RequestOf(const std::string& path, Context& context) {
+absl::StatusOr<tfs::ModelServerConfig> ReadConfig(const std::string& path, Context& context) {
   ConfigFiles files;
   FLOE_RETURN_IF_ERROR(SortFiles({path}, &files));
   if (!files.batching_parameters.empty())
@@ -179,7 +179,7 @@ absl::Status Replace(const RpcClient& client, tfs::ModelServerConfig config, int
 }
 
 absl::Status Apply(const ApplyOptions& options, Context& context) {
-  FLOE_ASSIGN_OR_RETURN(tfs::ModelServerConfig config, RequestOf(options.file, context));
+  FLOE_ASSIGN_OR_RETURN(tfs::ModelServerConfig config, ReadConfig(options.file, context));
   FLOE_RETURN_IF_ERROR(Replace(RpcClient(options.target), std::move(config), options.generation));
   context.out << "applied\n";
   return absl::OkStatus();

@@ -51,7 +51,7 @@ std::string DTypesOf(const OpDef& op) {
   return absl::StrJoin(words, ", ");
 }
 
-std::string RowsOf(const OpDef& op) {
+std::string RowsText(const OpDef& op) {
   if (op.rows == nullptr) return "no row rule: never batched";
   if (op.rows == RowsNever && FindFlatRule(op.name) != nullptr) return "keeps ragged rows";
   if (op.rows == RowsNever) return "mixes rows";
@@ -65,7 +65,7 @@ std::string NotesOf(const OpDef& op) {
   if (op.without_kernel != nullptr) {
     notes.emplace_back(op.without_kernel);
   } else if (op.outputs != 0) {
-    notes.push_back(RowsOf(op));
+    notes.push_back(RowsText(op));
   }
   if (op.allocates) notes.emplace_back("sizes known only when run");
   if (op.effect) notes.emplace_back("runs although nothing reads it");

@@ -35,25 +35,25 @@ function(floe_objects name)
     return()
   endif()
   add_library(floe_${name}_objects OBJECT ${sources})
-  set_target_properties(floe_${name}_objects PROPERTIES UNITY_BUILD ${FLOE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(floe_${name}_objects PROPERTIES UNITY_BUILD ${FLOE_UNITY} UNITY_BUILD_BATCH_SIZE 30)
   target_link_libraries(floe_${name}_objects PUBLIC ${ARG_DEPS})
   add_library(floe_${name} INTERFACE)
   target_link_libraries(floe_${name} INTERFACE floe_${name}_objects $<TARGET_OBJECTS:floe_${name}_objects> ${ARG_DEPS})
 endfunction()
 
-# floe_tests(NAME DEPS target... [GRPC]): one test binary per library, NAME_tests, from the _test.cc files
-# beside its sources. Tests that do not link grpc++ carry the label nogrpc (they run under TSan).
+# floe_tests(NAME DEPS target... [GRPC] [OPTIMISED]): one test binary per library, NAME_tests, from the _test.cc files
+# beside its sources. Tests that do not link grpc++ carry the label nogrpc (they run under TSan). OPTIMISED: they compute much.
 function(floe_tests name)
-  cmake_parse_arguments(ARG "GRPC" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC;OPTIMISED" "" "DEPS" ${ARGN})
   get_property(tests GLOBAL PROPERTY floe_${name}_tests)
   if(NOT tests OR (ARG_GRPC AND NOT FLOE_WITH_GRPC))
     return()
   endif()
   add_executable(${name}_tests ${tests})
-  set_target_properties(${name}_tests PROPERTIES UNITY_BUILD ${FLOE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(${name}_tests PROPERTIES UNITY_BUILD ${FLOE_UNITY} UNITY_BUILD_BATCH_SIZE 30)
   target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  # Optimised further, tests run no sooner than they take longer to build.
-  target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
+  # Of tests alone: optimised, most run no sooner than they take longer to build.
+  target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O$<IF:$<BOOL:${ARG_OPTIMISED}>,1,0>>)
   add_test(NAME ${name} COMMAND ${name}_tests)
   if(NOT ARG_GRPC)
     set_tests_properties(${name} PROPERTIES LABELS nogrpc)

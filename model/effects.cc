@@ -10,12 +10,12 @@ namespace {
 
 // `seen`: graphs looked into already. Nodes may share them, so that without it a few would be
 // looked into times without end.
-bool HasEffect(const Node& node, std::set<const Graph*>* seen) {
+bool FindsEffect(const Node& node, std::set<const Graph*>* seen) {
   if (node.op->effect) return true;
   return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const auto& subgraph) {
     return seen->insert(subgraph.get()).second &&
            std::any_of(subgraph->nodes().begin(), subgraph->nodes().end(),
-                       [&](const Node& inner) { return HasEffect(inner, seen); });
+                       [&](const Node& inner) { return FindsEffect(inner, seen); });
   });
 }
 
@@ -24,7 +24,7 @@ bool HasEffect(const Node& node, std::set<const Graph*>* seen) {
 bool HasEffect(const Node& node) {
   if (node.subgraphs.empty()) return node.op->effect;
   std::set<const Graph*> seen;
-  return HasEffect(node, &seen);
+  return FindsEffect(node, &seen);
 }
 
 }  // namespace floe

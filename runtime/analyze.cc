@@ -183,7 +183,7 @@ bool Foldable(const std::vector<ValueInfo>& out) {
   });
 }
 
-int64_t HeldMemory(absl::Span<const Tensor> tensors) {
+int64_t HeldByAll(absl::Span<const Tensor> tensors) {
   int64_t bytes = 0;
   for (const Tensor& tensor : tensors) bytes += HeldMemory(tensor.view());
   return bytes;
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateWithin(int64_t most, const Node& nod
   Budget budget(limits);
   const BudgetScope scope(&budget);
   FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> results, EvaluateNode(node, values, types, options));
-  if (HeldMemory(results) > most) return absl::ResourceExhaustedError("too large a constant");
+  if (HeldByAll(results) > most) return absl::ResourceExhaustedError("too large a constant");
   return results;
 }
 
@@ -212,12 +212,12 @@ absl::StatusOr<std::vector<Tensor>> FoldedValues(const Node& node,
   std::vector<Tensor> values;
   for (const ValueInfo& v : inputs) values.push_back(v.constant);
   if (node.op->alias) return EvaluateNode(node, values, types, options);
-  int64_t most = std::max(kSmallResult, kMaxGrowth * HeldMemory(values));
+  int64_t most = std::max(kSmallResult, kMaxGrowth * HeldByAll(values));
   if (folding_left != nullptr) most = std::min(most, std::max(*folding_left, kTinyResult));
   auto results = EvaluateWithin(most, node, values, types, options);
   if (absl::IsResourceExhausted(results.status())) return std::vector<Tensor>();
   if (!results.ok()) return results;
-  const int64_t bytes = HeldMemory(*results);
+  const int64_t bytes = HeldByAll(*results);
   if (folding_left != nullptr && bytes > kTinyResult) *folding_left -= bytes;
   return results;
 }

@@ -186,6 +186,7 @@ FLOE_DIFFERENTIAL_MINUTES=${full:+10} FLOE_KERAS_MINUTES=${full:+10} FLOE_SDKS=$
 if [ -n "$ci" ]; then
   check "include directions" scripts/check_includes.py
   check "file and function sizes" scripts/check_sizes.py
+  check "names that hide others" scripts/check_names.py
   static_checks
   for isa in scalar sse4 avx2 avx512; do
     FLOE_FORCE_ISA=$isa run_tests "isa-$isa" build/release -R '^kernels$'

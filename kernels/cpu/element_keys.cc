@@ -16,7 +16,7 @@ using Keyed = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, 
 constexpr uint64_t kFirstNan = 0xfff8'0000'0000'0000;
 
 template <class T>
-uint64_t BitsOf(T value) {
+uint64_t KeyBits(T value) {
   if constexpr (kIsHalf<T>) return value.bits;
   if constexpr (std::is_floating_point_v<T>) return std::bit_cast<uint64_t>(double{value} + 0.0);
   if constexpr (std::is_integral_v<T>) return static_cast<uint64_t>(value);
@@ -36,7 +36,7 @@ absl::StatusOr<BudgetVector<uint64_t>> ElementKeys::Of(const TensorView& view) {
     const T* x = view.as<T>();
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto value = static_cast<Compute<T>>(x[i]);
-      keys[i] = value != value ? kFirstNan + nans_++ : BitsOf(x[i]);
+      keys[i] = value != value ? kFirstNan + nans_++ : KeyBits(x[i]);
     }
   });
   if (known) return keys;

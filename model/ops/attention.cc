@@ -56,7 +56,7 @@ namespace {
 
 using ops::AttentionAxes;
 
-Dim DimOf(const SymShape& shape, const AttentionAxes& axes, int which) {
+Dim AxisDim(const SymShape& shape, const AttentionAxes& axes, int which) {
   return axes[which] < 0 ? Dim(1) : shape.dim(axes[which]);
 }
 
@@ -79,24 +79,24 @@ absl::StatusOr<Types> InferAttention(const InferContext& c) {
                                : i == 1 ? form.k
                                : i == 2 ? form.v
                                         : ops::MaskAxes(form, c.shape(i).rank());
-    FLOE_ASSIGN_OR_RETURN(batch, Joined(batch, DimOf(c.shape(i), axes, ops::kBatch)));
-    FLOE_ASSIGN_OR_RETURN(head, Joined(head, DimOf(c.shape(i), axes, ops::kHead)));
+    FLOE_ASSIGN_OR_RETURN(batch, Joined(batch, AxisDim(c.shape(i), axes, ops::kBatch)));
+    FLOE_ASSIGN_OR_RETURN(head, Joined(head, AxisDim(c.shape(i), axes, ops::kHead)));
   }
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, c.dtype(0)));
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, c.dtype(0)));
   if (c.num_inputs() > 3)
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, form.fill.has_value() ? DType::kBool : c.dtype(0)));
-  const Dim features = DimOf(c.shape(0), form.q, ops::kFeature),
-            keys = DimOf(c.shape(1), form.k, ops::kPlace);
-  if (ops::Differ(features, DimOf(c.shape(1), form.k, ops::kFeature)) ||
-      ops::Differ(keys, DimOf(c.shape(2), form.v, ops::kPlace)))
+  const Dim features = AxisDim(c.shape(0), form.q, ops::kFeature),
+            keys = AxisDim(c.shape(1), form.k, ops::kPlace);
+  if (ops::Differ(features, AxisDim(c.shape(1), form.k, ops::kFeature)) ||
+      ops::Differ(keys, AxisDim(c.shape(2), form.v, ops::kPlace)))
     return Bad(absl::StrCat("queries ", c.shape(0).ToString(), ", keys ", c.shape(1).ToString(),
                             " and values ", c.shape(2).ToString(), " do not fit together"));
   SymShape out = ops::UnknownDims(rank);
   out.set_dim(form.out[ops::kBatch], batch);
   if (heads) out.set_dim(form.out[ops::kHead], head);
-  out.set_dim(form.out[ops::kPlace], DimOf(c.shape(0), form.q, ops::kPlace));
-  out.set_dim(form.out[ops::kFeature], DimOf(c.shape(2), form.v, ops::kFeature));
+  out.set_dim(form.out[ops::kPlace], AxisDim(c.shape(0), form.q, ops::kPlace));
+  out.set_dim(form.out[ops::kFeature], AxisDim(c.shape(2), form.v, ops::kFeature));
   return ops::One(c.dtype(0), std::move(out));
 }
 
@@ -121,9 +121,9 @@ double AttentionFlops(const Node& node, absl::Span<const TensorType> in,
                       absl::Span<const TensorType> out, int64_t rows) {
   const auto form = ops::AttentionFormOf(node);
   if (!form.ok() || !out[0].shape.known() || !in[0].shape.known() || !in[1].shape.known()) return 0;
-  const auto width = static_cast<double>(DimOf(out[0].shape, form->out, ops::kFeature).At(rows));
-  const auto features = static_cast<double>(DimOf(in[0].shape, form->q, ops::kFeature).At(rows));
-  const auto keys = static_cast<double>(DimOf(in[1].shape, form->k, ops::kPlace).At(rows));
+  const auto width = static_cast<double>(AxisDim(out[0].shape, form->out, ops::kFeature).At(rows));
+  const auto features = static_cast<double>(AxisDim(in[0].shape, form->q, ops::kFeature).At(rows));
+  const auto keys = static_cast<double>(AxisDim(in[1].shape, form->k, ops::kPlace).At(rows));
   const double queries =
       width == 0 ? 0 : static_cast<double>(out[0].shape.At(rows).elements()) / width;
   return queries * keys * (2 * features + 2 * width + 6);

@@ -20,7 +20,7 @@ absl::StatusOr<int> RaggedRank(const InferContext& c, const std::string& name, i
   return Bad(absl::StrCat(name, " is ", rank, ", expected ", least, " to ", kMaxRaggedRank));
 }
 
-absl::Status ExpectInputs(const InferContext& c, int64_t count) {
+absl::Status ExpectCount(const InferContext& c, int64_t count) {
   if (c.num_inputs() == count) return absl::OkStatus();
   return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, its attributes say ", count));
 }
@@ -70,7 +70,7 @@ absl::StatusOr<Types> InferRaggedRange(const InferContext& c) {
 absl::StatusOr<Types> InferRaggedGather(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const int in, RaggedRank(c, "PARAMS_RAGGED_RANK", 1));
   FLOE_ASSIGN_OR_RETURN(const int out, RaggedRank(c, "OUTPUT_RAGGED_RANK", 0));
-  FLOE_RETURN_IF_ERROR(ExpectInputs(c, in + 2));
+  FLOE_RETURN_IF_ERROR(ExpectCount(c, in + 2));
   FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, in));
   const int rank = ops::RankOf(c, in + 1);
   if (rank >= 0 && out != in + rank - 1)
@@ -85,7 +85,7 @@ absl::StatusOr<Types> InferRaggedGather(const InferContext& c) {
 // shape, values, default value, partitions...
 absl::StatusOr<Types> InferToTensor(const InferContext& c) {
   const auto kinds = c.attrs().Get<std::vector<std::string>>("row_partition_types", {});
-  FLOE_RETURN_IF_ERROR(ExpectInputs(c, 3 + static_cast<int64_t>(kinds.size())));
+  FLOE_RETURN_IF_ERROR(ExpectCount(c, 3 + static_cast<int64_t>(kinds.size())));
   if (kinds.empty()) return Bad("row_partition_types is empty");
   const int ragged_rank = static_cast<int>(kinds.size()) - (kinds[0] == "FIRST_DIM_SIZE" ? 1 : 0);
   const SymShape& values = c.shape(1);
@@ -110,7 +110,7 @@ absl::StatusOr<Types> InferToTensor(const InferContext& c) {
 // splits..., values -> one handle, or one a row
 absl::StatusOr<Types> InferToVariant(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const int rank, RaggedRank(c, "RAGGED_RANK", 0));
-  FLOE_RETURN_IF_ERROR(ExpectInputs(c, rank + 1));
+  FLOE_RETURN_IF_ERROR(ExpectCount(c, rank + 1));
   FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, rank));
   if (!c.attrs().Bool("batched_input")) return ops::One(DType::kVariant, {});
   const SymShape& outer = c.shape(0);  // the outermost splits, or the values
@@ -138,7 +138,7 @@ absl::StatusOr<Types> InferFromVariant(const InferContext& c) {
 // splits..., values -> indices, values, dense shape
 absl::StatusOr<Types> InferToSparse(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const int rank, RaggedRank(c, "RAGGED_RANK", 1));
-  FLOE_RETURN_IF_ERROR(ExpectInputs(c, rank + 1));
+  FLOE_RETURN_IF_ERROR(ExpectCount(c, rank + 1));
   FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, rank));
   const int inner = ops::RankOf(c, rank);
   if (inner == 0) return Bad("the values are a scalar");
@@ -167,7 +167,7 @@ absl::StatusOr<Types> InferRaggedCross(const InferContext& c) {
                 dense = Count(c, "dense_types");
   if (Count(c, "ragged_splits_types") != ragged || c.attrs().Int("Nsparse") != sparse)
     return Bad("its attributes ask for different numbers of features");
-  FLOE_RETURN_IF_ERROR(ExpectInputs(c, 2 * ragged + 3 * sparse + dense));
+  FLOE_RETURN_IF_ERROR(ExpectCount(c, 2 * ragged + 3 * sparse + dense));
   const std::string order = c.attrs().String("input_order");
   const auto in_order = [&order](char kind) {
     return std::count(order.begin(), order.end(), kind);

@@ -35,7 +35,7 @@ absl::StatusOr<Types> InferSparseConcat(const InferContext& c) {
 }
 
 // Two sparse tensors[, the least sum that is kept].
-absl::StatusOr<Types> InferPair(const InferContext& c) {
+absl::StatusOr<Types> InferTwoSparse(const InferContext& c) {
   Types types = SparseTypes(c.dtype(1), Dim::Unknown(), ops::DimOf(c, 2, 0));
   if (c.node.op->name != "SparseAdd") types.pop_back();
   return types;
@@ -97,7 +97,7 @@ OpDef SparseConcat() {
   return def;
 }
 OpDef OfPair(const char* name) {
-  return ops::Allocating(name, {"output_indices", "output_values"}, InferPair);
+  return ops::Allocating(name, {"output_indices", "output_values"}, InferTwoSparse);
 }
 
 const OpRegistrar kSparse[] = {
@@ -107,8 +107,9 @@ const OpRegistrar kSparse[] = {
                  .rows = ops::NoRows,
                  .input_types = "int64[_,_] T[_] int64[_]"}),
     OpRegistrar(SparseConcat()),
-    OpRegistrar(ops::Allocating("SparseAdd", {"sum_indices", "sum_values", "sum_shape"}, InferPair),
-                "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_] U[]"),
+    OpRegistrar(
+        ops::Allocating("SparseAdd", {"sum_indices", "sum_values", "sum_shape"}, InferTwoSparse),
+        "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_] U[]"),
     OpRegistrar(OfPair("SparseSparseMaximum"), "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_]"),
     OpRegistrar(OfPair("SparseSparseMinimum"), "int64[_,_] T[_] int64[_] int64[_,_] T[_] int64[_]"),
     OpRegistrar(ops::Allocating("SparseSlice", {"output_indices", "output_values", "output_shape"},

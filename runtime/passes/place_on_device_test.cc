@@ -43,7 +43,7 @@ const Graph& BodyOf(const Graph& graph, const std::string& island) {
 }
 
 // What the graph gives for x = 1, 2, ..., of two rows.
-std::vector<Tensor> Answers(const TestGraph& t, const CompileOptions& options) {
+std::vector<Tensor> AnswersWith(const TestGraph& t, const CompileOptions& options) {
   const auto compiled = t.Compile(options);
   if (compiled == nullptr) return {};
   Tensor x = Tensor::Allocate(DType::kFloat32, Shape({2, 4}));
@@ -62,7 +62,7 @@ std::vector<Tensor> Answers(const TestGraph& t, const CompileOptions& options) {
 }
 
 void ExpectSameAnswers(const TestGraph& t) {
-  const std::vector<Tensor> with = Answers(t, {.islands = kAll}), without = Answers(t, {});
+  const std::vector<Tensor> with = AnswersWith(t, {.islands = kAll}), without = AnswersWith(t, {});
   ASSERT_EQ(with.size(), without.size());
   for (size_t k = 0; k < with.size(); ++k) {
     ASSERT_EQ(with[k].shape(), without[k].shape());

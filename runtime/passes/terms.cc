@@ -41,7 +41,7 @@ std::optional<Terms> Product(const Terms& a, const Terms& b) {
 }
 
 // Of a single product.
-std::optional<Terms> Inverse(const Terms& terms) {
+std::optional<Terms> Reciprocal(const Terms& terms) {
   if (terms.size() != 1) return std::nullopt;
   Powers powers = terms.begin()->first;
   std::vector<double> factors = terms.begin()->second;
@@ -125,7 +125,7 @@ std::optional<Terms> TermReader::Combine(const Node& node, int depth) {
   if (!a.has_value()) return std::nullopt;
   if (op == "Neg") return Sum({}, *a, -1);
   if (op == "Square") return Product(*a, *a);
-  if (op == "Reciprocal") return Inverse(*a);
+  if (op == "Reciprocal") return Reciprocal(*a);
   if (op == "Pow") {
     const Tensor* exponent = ConstantOf(graph_, node.inputs[1]);
     if (exponent == nullptr || exponent->dtype() != DType::kFloat32 || exponent->elements() != 1 ||
@@ -144,7 +144,7 @@ std::optional<Terms> TermReader::Combine(const Node& node, int depth) {
     const Terms difference = Sum(*a, *b, -1);
     return Product(difference, difference);
   }
-  const std::optional<Terms> inverse = Inverse(*b);
+  const std::optional<Terms> inverse = Reciprocal(*b);
   return inverse.has_value() ? Product(*a, *inverse) : std::nullopt;
 }
 

@@ -24,7 +24,7 @@ int64_t Micros(Duration time) {
 }
 
 // "2026-11-29T16:50:04.123456Z".
-std::string TimeText(double since_1970) {
+std::string LogTime(double since_1970) {
   const auto seconds = static_cast<time_t>(since_1970);
   std::tm date = {};
   gmtime_r(&seconds, &date);
@@ -48,7 +48,7 @@ AccessLog::AccessLog(int64_t one_in, Write write, WallClock wall_clock)
       wall_clock_(wall_clock == nullptr ? NowSince1970 : wall_clock) {}
 
 void AccessLog::Add(const AccessRecord& record) const {
-  std::string line = absl::StrCat(R"({"time":")", TimeText(wall_clock_()), "\"");
+  std::string line = absl::StrCat(R"({"time":")", LogTime(wall_clock_()), "\"");
   AppendText("peer", record.peer, &line);
   AppendText("caller", record.caller, &line);
   AppendText("method", record.method, &line);

@@ -81,7 +81,7 @@ Method ReadMethod(const ModelRegistry& registry,
       });
 }
 
-void AddMetadata(const ApiContext& context, MethodTable* table) {
+void AddMetadataMethods(const ApiContext& context, MethodTable* table) {
   table->Add(KServePath("ServerMetadata"),
              ProtoMethod<kserve_pb::ServerMetadataRequest, kserve_pb::ServerMetadataResponse>(
                  MethodRole::kModels,
@@ -116,7 +116,7 @@ void AddRefusals(MethodTable* table) {
 
 void RegisterKServe(const ApiContext& context, MethodTable* table) {
   AddHealth(context, table);
-  AddMetadata(context, table);
+  AddMetadataMethods(context, table);
   table->Add(KServePath("ModelInfer"), ModelInferMethod(context));
   table->Add(KServePath("ModelStreamInfer"), ModelStreamInferMethod(context));
   table->Add(KServePath("RepositoryModelLoad"), Audited(RepositoryModelLoadMethod(context)));

@@ -70,7 +70,7 @@ std::string IdOf(std::string_view message) {
 }
 
 // A reply that says why there is none.
-std::string ErrorReply(const absl::Status& status, std::string_view id) {
+std::string ErrorMessage(const absl::Status& status, std::string_view id) {
   inference::ModelStreamInferResponse reply;
   reply.set_error_message(
       Printable(absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()),
@@ -151,7 +151,7 @@ class InferStream::Answer : public Responder {
   void Finish(const absl::Status& status, const Trailers& trailers) override {
     MemoryShare paid;
     const absl::Status all = status.ok() ? Pay(&paid) : status;
-    std::string reply = all.ok() ? std::move(reply_) : ErrorReply(all, id_);
+    std::string reply = all.ok() ? std::move(reply_) : ErrorMessage(all, id_);
     AppendTrailers(trailers, &reply);
     stream_->Answered(number_, std::move(reply), std::move(paid));
   }

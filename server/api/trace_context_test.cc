@@ -8,17 +8,17 @@
 namespace floe::server {
 namespace {
 
-constexpr char kTrace[] = "0af7651916cd43dd8448eb211c80319c";
+constexpr char kTraceId[] = "0af7651916cd43dd8448eb211c80319c";
 // The example of the specification.
 constexpr char kHeader[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 TEST(Traceparent, ContinuesATrace) {
   const auto read = ParseTraceparent(kHeader);
   ASSERT_TRUE(read.has_value());
-  EXPECT_EQ(read->trace_id, kTrace);
+  EXPECT_EQ(read->trace_id, kTraceId);
   EXPECT_TRUE(read->sampled);
   EXPECT_EQ(Traceparent(*read, "00f067aa0ba902b7"),
-            absl::StrCat("00-", kTrace, "-00f067aa0ba902b7-01"));
+            absl::StrCat("00-", kTraceId, "-00f067aa0ba902b7-01"));
   std::string header = kHeader;
   header.replace(53, 2, "fe");  // flags that are not known are not sent on
   ASSERT_TRUE(ParseTraceparent(header).has_value());
@@ -54,7 +54,7 @@ TEST(Traceparent, WhatIsNoneCountsAsNone) {
 TEST(Traceparent, SpansHaveIdsOfTheirOwn) {
   const std::string one = NewSpanId(), other = NewSpanId();
   EXPECT_NE(one, other);
-  EXPECT_TRUE(ParseTraceparent(Traceparent({kTrace, true}, one)).has_value());
+  EXPECT_TRUE(ParseTraceparent(Traceparent({kTraceId, true}, one)).has_value());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-class WaitingResponder : public HttpResponder {
+class WaitingHttpResponder : public HttpResponder {
  public:
   void Send(HttpReply&& reply) override { sent_.set_value(std::move(reply)); }
   void Begin(HttpReply&& /*head*/) override { ADD_FAILURE(); }
@@ -34,7 +34,7 @@ class HttpMetricsTest : public testing::Test {
     head.path = path;
     head.roles.read = read;
     if (!accept.empty()) head.fields = {{"accept", accept}};
-    const auto responder = std::make_shared<WaitingResponder>();
+    const auto responder = std::make_shared<WaitingHttpResponder>();
     int64_t most = -1;
     const auto handler = routes_.Open(head, responder, &most);
     if (handler != nullptr) handler->OnEnd();

@@ -46,6 +46,25 @@ def test_include_directions(tmp_path, path, included, fine):
         assert f"{path}:2: includes {included}" in done.stdout
 
 
+HELPERS = "namespace {{\n\ntemplate <class T>\nint {}(T x) {{\n  return x;\n}}\n\n}}  // namespace\n"
+
+
+@pytest.mark.parametrize("path,text,fine", [
+    ("a/x/one.cc", HELPERS.format("BitsOf"), False),
+    ("a/x/one.cc", HELPERS.format("OwnBits"), True),
+    ("a/x/one.cc", HELPERS.format("BitsOf") + "#define HWY_TARGET_INCLUDE\n", True),  # compiled by itself
+    ("b/one.cc", HELPERS.format("BitsOf"), True),  # in another library
+    ("a/x/one.cc", "int BitsOf(double x) {\n  return 1;\n}\n", True),  # what the header declares
+])
+def test_hidden_functions(tmp_path, path, text, fine):
+    write(tmp_path, "CMakeLists.txt", "floe_objects(a FOLDERS a a/x DEPS c)\nfloe_objects(b FOLDERS b\n             DEPS a EXCLUDE d.cc)\n")
+    write(tmp_path, "a/bits.h", "inline int BitsOf(double x) {\n  return 0;\n}\n")
+    write(tmp_path, path, text)
+    done = run("check_names.py", tmp_path)
+    assert (done.returncode == 0) == fine, done.stdout + done.stderr
+    assert fine or f"{path}: BitsOf hides that of a/bits.h" in done.stdout
+
+
 def function(lines):
     return "int F(int x) {\n" + "  x += 1;\n" * (lines - 2) + "}\n"
 

@@ -19,11 +19,11 @@ using ops::ConvNd;
 constexpr int64_t kPhaseFloats = 1 << 17;  // of a phase's result that wait to be spread
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
+int64_t SignedCeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
 
 // Taps of remainder r among `taps` with this stride.
 int64_t TapsOf(int64_t taps, int64_t r, int64_t stride) {
-  return r < taps ? CeilDiv(taps - r, stride) : 0;
+  return r < taps ? SignedCeilDiv(taps - r, stride) : 0;
 }
 
 // One axis. Output o = r - low + stride * q reads the inputs [q - taps + 1, q].
@@ -39,7 +39,7 @@ struct Axis {
       : padded(in_size), stride(stride_size), low(low_pad), in(in_size) {
     int64_t last = in - 1;
     for (int64_t r = 0; r < stride; ++r) {
-      const int64_t first_q = CeilDiv(low - r, stride),
+      const int64_t first_q = SignedCeilDiv(low - r, stride),
                     last_q = FloorDiv(out - 1 + low - r, stride);
       if (last_q < first_q) continue;
       phases.push_back({r, TapsOf(taps, r, stride), first_q, last_q - first_q + 1});

@@ -37,8 +37,8 @@ int64_t OffsetOf(const Group& group, const IntList& sizes, const IntList& steps,
 }
 
 // A matrix with one group of labels down and one across, and how it lies in its tensor.
-struct Matrix {
-  Matrix(Group down, Group across, const std::vector<int>& axes)
+struct GroupMatrix {
+  GroupMatrix(Group down, Group across, const std::vector<int>& axes)
       : rows(std::move(down)),
         columns(std::move(across)),
         strided(Adjacent(rows, axes) && Adjacent(columns, axes)),
@@ -120,8 +120,8 @@ class EinsumGemm final : public Kernel {
     float* const a_dense = pieces.Floats(a_.in_place ? 0 : a_.elements(sizes));
     float* const c_dense = pieces.Floats(c_.in_place ? 0 : c_.elements(sizes));
     task.b = packed_.size() != 0 ? reinterpret_cast<const float*>(packed_.data()) : packed;
-    task.a.stride = a_.in_place ? Matrix::Step(a_.rows, left) : task.runs.length;
-    task.ldc = c_.in_place ? Matrix::Step(c_.rows, strides.output) : task.n;
+    task.a.stride = a_.in_place ? GroupMatrix::Step(a_.rows, left) : task.runs.length;
+    task.ldc = c_.in_place ? GroupMatrix::Step(c_.rows, strides.output) : task.n;
     const int64_t rows = Count(c_.rows, sizes),
                   products = ctx.out(0).elements() == 0 ? 0 : Count(batch_, sizes);
     int64_t packed_at = -1;
@@ -165,7 +165,8 @@ class EinsumGemm final : public Kernel {
             ThreadPool* pool) const {
     const IntList& steps = strides.input[right_];
     const int64_t k = Count(b_.rows, strides.sizes), n = Count(b_.columns, strides.sizes);
-    int64_t row_step = Matrix::Step(b_.rows, steps), column_step = Matrix::Step(b_.columns, steps);
+    int64_t row_step = GroupMatrix::Step(b_.rows, steps),
+            column_step = GroupMatrix::Step(b_.columns, steps);
     if (!b_.strided) {
       CopyGrid(b_.GridTo(true, strides.sizes, steps), DType::kFloat32, from, dense, pool);
       from = dense;
@@ -178,7 +179,7 @@ class EinsumGemm final : public Kernel {
   const ops::EinsumLabels labels_;
   const Group batch_;
   const int right_;  // the operand that is packed
-  const Matrix a_, b_, c_;
+  const GroupMatrix a_, b_, c_;
   const GemmKernels gemm_;
   AlignedBuffer packed_;
 };

@@ -91,7 +91,7 @@ T RowValue(const TensorView& view, int64_t i) {
 }
 
 template <class T>
-absl::Status RangeOf(const KernelContext& ctx, DType splits_type) {
+absl::Status RaggedRange(const KernelContext& ctx, DType splits_type) {
   int64_t rows = -1;
   for (int i = 0; i < 3; ++i) {
     const Shape& shape = ctx.in(i).shape;
@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRange(const KernelArgs& args) {
   return FromFunction([splits](const KernelContext& ctx) {
     absl::Status status;
     ForDType(ctx.in(0).dtype, TypeList<float, double, BFloat16, int32_t, int64_t>{},
-             [&](auto t) { status = RangeOf<decltype(t)>(ctx, splits); });
+             [&](auto t) { status = RaggedRange<decltype(t)>(ctx, splits); });
     return status;
   });
 }
@@ -202,7 +202,7 @@ absl::Status GatherValues(const KernelContext& ctx, int k, const TensorView& val
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRaggedGather(const KernelArgs& args) {
   const int levels = static_cast<int>(args.node.attrs.Int("PARAMS_RAGGED_RANK", 1)),
             out_levels = static_cast<int>(args.node.attrs.Int("OUTPUT_RAGGED_RANK"));
   const DType dtype = args.node.attrs.Type("Tsplits", DType::kInt64);
@@ -230,7 +230,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const KernelArgs& args) {
     return GatherValues(ctx, out_levels, values, bands);
   });
 }
-FLOE_REGISTER_KERNEL(RaggedGather, kCpu, MakeGather);
+FLOE_REGISTER_KERNEL(RaggedGather, kCpu, MakeRaggedGather);
 
 // [row of level 0, place in it, place in that, ...] of every row of the values, and the largest
 // place of each level + 1 appended to `dense`.

@@ -29,7 +29,8 @@ struct Range {
   float least = 0, most = 0;
 };
 
-absl::StatusOr<Range> RangeOf(const Attrs& attrs, const char* name, Range otherwise, float limit) {
+absl::StatusOr<Range> ReadRange(const Attrs& attrs, const char* name, Range otherwise,
+                                float limit) {
   const std::vector<float> given = attrs.Get<std::vector<float>>(name, {});
   if (given.empty()) return otherwise;
   if (given.size() != 2 || !(given[0] >= 1e-6f) || !(given[1] >= given[0]) || !(given[1] <= limit))
@@ -200,8 +201,8 @@ class RandomBoxKernel : public Kernel {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeRandomBox(const KernelArgs& args) {
   const Attrs& attrs = args.node.attrs;
   FLOE_ASSIGN_OR_RETURN(const Range aspects,
-                        RangeOf(attrs, "aspect_ratio_range", {0.75f, 1.33f}, 1e6f));
-  FLOE_ASSIGN_OR_RETURN(const Range areas, RangeOf(attrs, "area_range", {0.05f, 1.0f}, 1.0f));
+                        ReadRange(attrs, "aspect_ratio_range", {0.75f, 1.33f}, 1e6f));
+  FLOE_ASSIGN_OR_RETURN(const Range areas, ReadRange(attrs, "area_range", {0.05f, 1.0f}, 1.0f));
   if (attrs.Int("max_attempts", 100) <= 0 || attrs.Int("max_attempts", 100) > 1'000'000)
     return absl::InvalidArgumentError(
         absl::StrCat("max_attempts is ", attrs.Int("max_attempts", 100)));

@@ -83,12 +83,12 @@ bool IsCopy(const ReducePlan& plan, const KernelContext& ctx) {
 enum class FoldKind : uint8_t { kSum, kMean, kProduct, kMaximum, kMinimum, kAll, kAny, kNorm };
 
 template <class T>
-T Lowest() {
+T Least() {
   return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                               : std::numeric_limits<T>::lowest();
 }
 template <class T>
-T Highest() {
+T Greatest() {
   return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
                                               : std::numeric_limits<T>::max();
 }
@@ -96,8 +96,8 @@ T Highest() {
 template <FoldKind kKind, class C>
 C ReductionStart() {
   if constexpr (kKind == FoldKind::kProduct || kKind == FoldKind::kAll) return C(1);
-  if constexpr (kKind == FoldKind::kMaximum) return Lowest<C>();
-  if constexpr (kKind == FoldKind::kMinimum) return Highest<C>();
+  if constexpr (kKind == FoldKind::kMaximum) return Least<C>();
+  if constexpr (kKind == FoldKind::kMinimum) return Greatest<C>();
   return C(0);
 }
 

@@ -47,7 +47,7 @@ std::string Print(const Format& f, const T& value) {
   }
 }
 
-absl::StatusOr<Format> FormatOf(const Attrs& attrs, DType dtype) {
+absl::StatusOr<Format> ReadFormat(const Attrs& attrs, DType dtype) {
   const std::string fill = attrs.String("fill");
   const int64_t width = attrs.Int("width", -1), precision = attrs.Int("precision", -1);
   const bool scientific = attrs.Bool("scientific"), shortest = attrs.Bool("shortest");
@@ -80,7 +80,8 @@ using Types =
              uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool, std::string>;
 
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-  FLOE_ASSIGN_OR_RETURN(const Format format, FormatOf(args.node.attrs, args.inputs[0].type.dtype));
+  FLOE_ASSIGN_OR_RETURN(const Format format,
+                        ReadFormat(args.node.attrs, args.inputs[0].type.dtype));
   return FromFunction([format](const KernelContext& ctx) {
     const TensorView& in = ctx.in(0);
     auto* to = ctx.out(0).as<std::string>();

@@ -42,10 +42,10 @@ void FlattenInto(const KValue& value, std::vector<KTensor>* out) {
   for (const size_t k : FlatOrder(value)) FlattenInto(value.items[k], out);
 }
 
-KTensor* FirstTensor(KValue* value) {
+KTensor* FirstTensorIn(KValue* value) {
   if (value->is_tensor()) return &value->tensor;
   for (KValue& item : value->items) {
-    if (KTensor* const found = FirstTensor(&item)) return found;
+    if (KTensor* const found = FirstTensorIn(&item)) return found;
   }
   return nullptr;
 }
@@ -306,7 +306,7 @@ KValue CallLayer(GraphBuilder& b, const ModelFile& file, const LayerObject& laye
   if (!b.ok()) return {};
   const Masks masks = found->second.masks;
   if (masks == Masks::kPass || (masks == Masks::kPassInKeras3 && !c.keras2())) {
-    KTensor* const first = FirstTensor(&out);
+    KTensor* const first = FirstTensorIn(&out);
     const std::vector<KTensor> inputs = Flatten(c.First());
     if (first != nullptr && !first->has_mask() && !inputs.empty()) first->mask = c.Mask();
   }

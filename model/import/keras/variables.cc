@@ -31,14 +31,14 @@ OwnVariables WithBias(Config& c, Dims kernel, Dims bias) {
   return own;
 }
 
-int SpatialOf(const std::string& class_name) {
+int SpatialOfClass(const std::string& class_name) {
   const size_t digit = class_name.find_first_of("123");
   return digit == std::string::npos ? 1 : class_name[digit] - '0';
 }
 
 // [kernel_size..., a, b], of 1 x 1 without the option.
 Dims Kernel(Config& c, const std::string& class_name, bool ones, int64_t a, int64_t b) {
-  const int spatial = SpatialOf(class_name);
+  const int spatial = SpatialOfClass(class_name);
   std::vector<int64_t> dims(spatial, 1);
   if (!ones) dims = c.Ints("kernel_size", spatial, std::move(dims));
   dims.insert(dims.end(), {a, b});

@@ -133,15 +133,15 @@ class InOrder : public WeightSource {
   std::map<std::pair<std::string, int>, Place> places_;
 };
 
-struct Group {
+struct LayerGroup {
   std::string name;
   std::vector<std::string> arrays;
 };
 
 // The groups of layers that have arrays.
-absl::StatusOr<std::vector<Group>> GroupsOf(const Hdf5File& file, const std::string& root) {
+absl::StatusOr<std::vector<LayerGroup>> GroupsOf(const Hdf5File& file, const std::string& root) {
   FLOE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file.Strings(root, "layer_names"));
-  std::vector<Group> groups;
+  std::vector<LayerGroup> groups;
   for (const std::string& name : names) {
     FLOE_ASSIGN_OR_RETURN(
         std::vector<std::string> arrays,
@@ -200,7 +200,7 @@ LayerWeights WeightsByPlace(const Hdf5File* file, const Json& model) {
 
 absl::StatusOr<LayerWeights> WeightsInOrder(const Hdf5File* file, const std::string& group,
                                             const Json& model, int version) {
-  FLOE_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(*file, group));
+  FLOE_ASSIGN_OR_RETURN(const std::vector<LayerGroup> groups, GroupsOf(*file, group));
   std::vector<NamedVariables> layers =
       VariablesOfLayers(model, version < 3 ? Writer::kKeras2 : Writer::kKeras3);
   layers.erase(std::remove_if(layers.begin(), layers.end(),
@@ -212,7 +212,7 @@ absl::StatusOr<LayerWeights> WeightsInOrder(const Hdf5File* file, const std::str
     auto found = groups.begin() + (by_name ? 0 : static_cast<int64_t>(k));
     if (by_name)
       found = std::find_if(groups.begin(), groups.end(),
-                           [&](const Group& g) { return g.name == layers[k].name; });
+                           [&](const LayerGroup& g) { return g.name == layers[k].name; });
     const std::string path =
         absl::StrCat(group, group.empty() ? "" : "/", found == groups.end() ? "" : found->name);
     source->Assign(layers[k], path,

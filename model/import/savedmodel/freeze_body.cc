@@ -19,7 +19,7 @@ namespace {
 using tensorflow::DataType;
 using tensorflow::NodeDef;
 
-absl::Status NodeError(const NodeDef& node, const std::string& reason) {
+absl::Status FreezeError(const NodeDef& node, const std::string& reason) {
   return absl::InvalidArgumentError(
       absl::StrCat("node ", Quoted(node.name()), " (", Escaped(node.op()), ") ", reason));
 }
@@ -54,10 +54,10 @@ bool Writes(const std::string& op) {
 
 absl::Status Refusal(const NodeDef& node) {
   if (Writes(node.op()))
-    return NodeError(node,
-                     "assigns to a variable while a request is served; floe serves graphs that "
-                     "only read: export the model with a signature that does not assign");
-  return NodeError(node, "uses a variable in a way that floe does not know");
+    return FreezeError(node,
+                       "assigns to a variable while a request is served; floe serves graphs that "
+                       "only read: export the model with a signature that does not assign");
+  return FreezeError(node, "uses a variable in a way that floe does not know");
 }
 
 void SetType(NodeDef* node, const char* attr, DataType dtype) {
@@ -223,7 +223,7 @@ absl::Status BodyFreezer::Run(std::map<std::string, absl::Status>* refused) {
 absl::Status BodyFreezer::Visit(NodeDef* node) {
   if (IsVariableHandle(node->op())) {
     const auto dtype = node->attr().find("dtype");
-    if (dtype == node->attr().end()) return NodeError(*node, "has no attribute 'dtype'");
+    if (dtype == node->attr().end()) return FreezeError(*node, "has no attribute 'dtype'");
     Bind(*node, {dtype->second.type()});
     BecomeConstant(node);
     return absl::OkStatus();
@@ -269,7 +269,7 @@ absl::Status BodyFreezer::FreezeReader(NodeDef* node, const Binding& inputs) {
   const DataType dtype = inputs.empty() ? tensorflow::DT_INVALID : inputs[0];
   if (PassesOn(op)) {
     if (dtype == tensorflow::DT_INVALID)
-      return NodeError(*node, "joins a variable with something else");
+      return FreezeError(*node, "joins a variable with something else");
     SetType(node, "T", dtype);
     DropNotes(node);
     Bind(*node, op == "Switch" ? Binding{dtype, dtype} : Binding{dtype});

@@ -20,7 +20,7 @@ namespace {
 using tensorflow::FunctionDef;
 using tensorflow::NodeDef;
 
-constexpr int kMaxDepth = 64;  // of calls
+constexpr int kMaxCallDepth = 64;  // of calls
 
 // Nodes of a function that its results and effects need.
 std::unordered_set<std::string_view> NeededNodes(const FunctionDef& function) {
@@ -74,9 +74,10 @@ class Library : public FunctionSource {
         return absl::InvalidArgumentError(absl::StrCat("function ", Quoted(name), " calls itself"));
       return at->second;
     }
-    if (depth_ >= kMaxDepth)
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "functions call each other deeper than ", kMaxDepth, " levels, down to ", Quoted(name)));
+    if (depth_ >= kMaxCallDepth)
+      return absl::ResourceExhaustedError(absl::StrCat("functions call each other deeper than ",
+                                                       kMaxCallDepth, " levels, down to ",
+                                                       Quoted(name)));
     ++depth_;
     absl::StatusOr<Frozen> frozen = Make(*found->second, arguments);
     --depth_;

@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr char kGraph[] = R"(
+constexpr char kExampleGraph[] = R"(
 node { name: "inputs" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } }
   attr { key: "shape" value { shape { dim { size: -1 } } } } }
 node { name: "scores" op: "StringToNumber" input: "inputs" attr { key: "out_type" value { type: DT_FLOAT } } }
@@ -66,7 +66,7 @@ class ExamplesJson : public testing::Test {
     return Text(example.SerializeAsString());
   }
 
-  std::shared_ptr<FakeServed> served_ = JsonModel(kGraph);
+  std::shared_ptr<FakeServed> served_ = JsonModel(kExampleGraph);
 };
 
 TEST_F(ExamplesJson, ValuesBecomeFeatures) {

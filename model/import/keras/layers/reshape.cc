@@ -35,7 +35,7 @@ KValue ReshapeLayer(LayerContext& c) {
   return Reshape(b, x, dims);
 }
 
-KValue Flatten(LayerContext& c) {
+KValue FlattenLayer(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = ChannelsToLast(b, c.In(), c.ChannelsLast());
   const int rank = Rank(b, x);
@@ -147,7 +147,7 @@ KValue UpSampling(LayerContext& c) {
 }
 
 const LayerRegistrar kReshape({"Reshape"}, ReshapeLayer);
-const LayerRegistrar kFlatten({"Flatten"}, Flatten);
+const LayerRegistrar kFlatten({"Flatten"}, FlattenLayer);
 const LayerRegistrar kPermute({"Permute"}, Permute);
 const LayerRegistrar kRepeat({"RepeatVector"}, RepeatVector);
 const LayerRegistrar kCropping({"Cropping1D", "Cropping2D", "Cropping3D"}, Cropping);
