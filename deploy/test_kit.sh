@@ -23,7 +23,7 @@ make_chroot() {
   [ ! -e "$chroot_tar" ] || return 0
   [ -z "${FLOE_OFFLINE:-}" ] || return 1
   mkdir -p "$cache"
-  mmdebstrap --quiet --variant=apt --dpkgopt=force-unsafe-io --include="$needs" bookworm "$chroot_tar.new.tar" </dev/null >"$work/mmdebstrap" 2>&1 ||
+  mmdebstrap --quiet --variant=apt --include="$needs" bookworm "$chroot_tar.new.tar" </dev/null >"$work/mmdebstrap" 2>&1 ||
     { tail -5 "$work/mmdebstrap"; rm -f "$chroot_tar.new.tar"; return 1; }
   mv "$chroot_tar.new.tar" "$chroot_tar"
 }
