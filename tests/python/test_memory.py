@@ -192,3 +192,24 @@ def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
         again = client.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")(large, timeout=60)
         assert len(again) > 10 << 20
     floed.close()
+
+
+def test_small_things_get_no_huge_pages():
+    """The system may make them for whoever does not refuse."""
+    with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="utf-8") as f:
+        if "[never]" in f.read():
+            return
+    refused = resident = 0
+    floed = Floed("--model_name=m", f"--model_base_path={MNIST}/models/mnist_beginner")
+    try:
+        with open(f"/proc/{floed.process.pid}/smaps", encoding="utf-8") as f:
+            for line in f:
+                words = line.split()
+                if words[0] == "Anonymous:":
+                    anonymous = int(words[1])
+                elif words[0] == "VmFlags:":
+                    resident += anonymous
+                    refused += anonymous if "nh" in words else 0
+    finally:
+        floed.close()
+    assert refused > resident / 2
