@@ -11,7 +11,7 @@ RUNNER = os.path.join(BUILD, "differential_runner")
 
 
 def test_random_graphs_give_tensorflows_answers():
-    minutes = os.environ.get("FLOE_DIFFERENTIAL_MINUTES") or "1"
+    minutes = os.environ.get("FLOE_DIFFERENTIAL_MINUTES") or "0.5"
     done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/differential/differential.py"), "--minutes", minutes,
                            "--rounds", "80", "--runner", RUNNER], capture_output=True, text=True, check=False,
                           # With oneDNN, a convolution that leaves no rows answers with what was in memory.
@@ -21,7 +21,7 @@ def test_random_graphs_give_tensorflows_answers():
 
 
 def test_random_saved_keras_models_give_keras_answers():
-    minutes = os.environ.get("FLOE_KERAS_MINUTES") or "1"
+    minutes = os.environ.get("FLOE_KERAS_MINUTES") or "0.5"
     done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/differential/keras_saved.py"), "--minutes", minutes,
                            "--models", "400"], capture_output=True, text=True, check=False)
     print(done.stdout[-20000:])
