@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_split.h"
 #include "server/api/gunzip.h"
+#include "server/net/http_words.h"
 
 namespace floe::server {
 
@@ -112,14 +111,7 @@ std::string_view NameOf(Packing packing) {
   return packing == Packing::kGzip ? "gzip" : packing == Packing::kDeflate ? "deflate" : "identity";
 }
 
-bool Accepts(std::string_view list, Packing packing) {
-  const std::string_view wanted = NameOf(packing);
-  for (const absl::string_view name :
-       absl::StrSplit(absl::string_view(list.data(), list.size()), ','))
-    if (absl::StripAsciiWhitespace(name) == absl::string_view(wanted.data(), wanted.size()))
-      return true;
-  return false;
-}
+bool Accepts(std::string_view list, Packing packing) { return ListHas(list, NameOf(packing)); }
 
 std::string Pack(std::string_view message, Packing packing) {
   return Deflated(message, packing == Packing::kGzip);

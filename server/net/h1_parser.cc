@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/net/http_words.h"
 
 namespace floe::server {
 namespace {
@@ -51,43 +52,11 @@ class HeadReader final : public http::basic_parser<true> {
   void on_finish_impl(error_code& /*ec*/) override {}
 };
 
-bool IsToken(std::string_view text) {
-  static constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || kMarks.find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
-bool IsControl(unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; }
-
 bool IsHost(std::string_view text) {
   static constexpr std::string_view kMarks = "-._~:[]%!$&'()*+,;=";
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || kMarks.find(static_cast<char>(c)) != std::string_view::npos;
   });
-}
-
-bool SameText(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return absl::ascii_tolower(x) == absl::ascii_tolower(y);
-  });
-}
-
-bool StartsWithText(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() && SameText(text.substr(0, start.size()), start);
-}
-
-// Whether a list such as "a, b" has the word.
-bool Lists(std::string_view list, std::string_view word) {
-  while (true) {
-    const size_t comma = list.find(',');
-    std::string_view part = list.substr(0, comma);
-    while (!part.empty() && (part.front() == ' ' || part.front() == '\t')) part.remove_prefix(1);
-    while (!part.empty() && (part.back() == ' ' || part.back() == '\t')) part.remove_suffix(1);
-    if (SameText(part, word)) return true;
-    if (comma == std::string_view::npos) return false;
-    list.remove_prefix(comma + 1);
-  }
 }
 
 using MaybeError = std::optional<H1Parser::Error>;
@@ -104,7 +73,7 @@ MaybeError ReadTarget(std::string target, H1Head* head) {
     return std::nullopt;
   }
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!StartsWithText(target, scheme)) continue;
+    if (!SameText(std::string_view(target).substr(0, scheme.size()), scheme)) continue;
     const size_t start = scheme.size(),
                  end = std::min(target.find_first_of("/?", start), target.size());
     const std::string host = target.substr(start, end - start);
@@ -168,8 +137,8 @@ MaybeError ReadConnection(H1Head* head) {
   bool close = false, stay = false;
   for (const auto& [name, value] : head->fields) {
     if (name == "connection") {
-      close |= Lists(value, "close");
-      stay |= Lists(value, "keep-alive");
+      close |= ListHas(value, "close");
+      stay |= ListHas(value, "keep-alive");
     }
     if (name != "expect") continue;
     if (!SameText(value, "100-continue"))

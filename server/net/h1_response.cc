@@ -3,11 +3,11 @@
 #include <array>
 #include <ctime>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "server/api/http.h"
 #include "server/net/h1_parser.h"
+#include "server/net/http_words.h"
 
 namespace floe::server {
 namespace {
@@ -44,26 +44,13 @@ constexpr std::array kReasons = {
     Reason{505, "HTTP Version Not Supported"},
 };
 
-// As for H1Parser's heads: a name is a token, a value has no control characters.
-bool IsFieldName(std::string_view name) {
-  static constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || kMarks.find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
-bool IsFieldValue(std::string_view value) {
-  return std::none_of(value.begin(), value.end(),
-                      [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
-}
-
 absl::Status CheckField(const std::string& name, const std::string& value) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  if (!IsFieldName(name) || !IsFieldValue(value))
+  if (!IsToken(name) || std::any_of(value.begin(), value.end(), IsControl))
     return absl::InvalidArgumentError(
         absl::StrCat("the field ", Quoted(name), ": ", Quoted(value),
                      " cannot be sent: its name is no token or its value has a control character"));
-  if (lower == "content-length" || lower == "transfer-encoding" || lower == "connection")
+  if (SameText(name, "content-length") || SameText(name, "transfer-encoding") ||
+      SameText(name, "connection"))
     return absl::InvalidArgumentError(
         absl::StrCat("the field ", name, " is set by the connection, not by who answers"));
   return absl::OkStatus();
