@@ -12,8 +12,6 @@
 namespace floe::server {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kExampleGraph[] = R"(
